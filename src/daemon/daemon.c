@@ -217,6 +217,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.container_limit = d->config.storage.container_limit,
 		.ids = { .first = d->config.users.first, .count = d->config.users.count },
 		.restart = starts_restart,
+		.restart_container = starts_restart_container,
 		.health = &health_call_ops,
 		.userdata = &d->starts,
 		.open_log = cri_log_open,

@@ -104,6 +104,11 @@ static const struct sql_column container_columns[] = {
 	SQL_COLUMN(run_container, settings, SQL_TEXT),
 	SQL_COLUMN(run_container, volumes, SQL_TEXT),
 	SQL_COLUMN(run_container, health, SQL_TEXT),
+	SQL_COLUMN(run_container, role, SQL_TEXT),
+	SQL_COLUMN(run_container, restart, SQL_TEXT),
+	SQL_COLUMN(run_container, restart_max, SQL_UNSIGNED),
+	SQL_COLUMN(run_container, restart_count, SQL_UNSIGNED),
+	SQL_COLUMN(run_container, stopped, SQL_BOOL),
 };
 
 static const struct sql_column mirror_columns[] = {
@@ -222,6 +227,11 @@ static const char *const run_migrations[] = {
 	("ALTER TABLE workload ADD COLUMN ids_uid INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE workload ADD COLUMN ids_gid INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE workload ADD COLUMN ids_count INTEGER NOT NULL DEFAULT 0"),
+	("ALTER TABLE container ADD COLUMN role TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE container ADD COLUMN restart TEXT NOT NULL DEFAULT 'no';"
+	 "ALTER TABLE container ADD COLUMN restart_max INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE container ADD COLUMN restart_count INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE container ADD COLUMN stopped INTEGER NOT NULL DEFAULT 0"),
 };
 
 static const struct sql_schema run_schema = {

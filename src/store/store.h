@@ -109,7 +109,11 @@ struct run_container {
 	/* Ids of the node's volumes that it has, joined by blanks; a '+' is in front of those that
 	 * were made for it. */
 	const char *volumes;
-	const char *health; /* pod/workload/health.h: the word of its state, or "" */
+	const char *health;  /* pod/workload/health.h: the word of its state, or "" */
+	const char *role;    /* "init", or "" for any other */
+	const char *restart; /* the word of its own policy */
+	unsigned restart_max, restart_count;
+	bool stopped; /* somebody stopped it alone */
 };
 
 /* A volume of a workload whose files are given to its machine (pod/storage/mirror.h). */

@@ -8,11 +8,11 @@
  * The one table of failpoints: name, who comes there ("any": the daemon, and keepers;
  * "upgrade": only where a daemon meets keepers of another build; "vm": the daemon, with instances
  * in machines; "ahead": likewise, where those are made ahead of need; "network": the daemon, with
- * pods on networks; "sandbox": the daemon, with containers that come and go; "rename": likewise,
- * when one is renamed; "cni": nacre-cni; "cloud": the daemon, with machines in a cloud; "ec2":
- * likewise, with pods in them),
- * whether it has a place behind the step too, and what the process is about to do. Used by
- * failpoint.c and failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
+ * pods on networks; "alone": the daemon, when a container is started alone; "sandbox": the daemon,
+ * with containers that come and go; "rename": likewise, when one is renamed; "cni": nacre-cni;
+ * "cloud": the daemon, with machines in a cloud; "ec2": likewise, with pods in them), whether it
+ * has a place behind the step too, and what the process is about to do. Used by failpoint.c and
+ * failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
 static const struct {
 	const char *name;
@@ -81,6 +81,7 @@ static const struct {
 	{ "workload.create", "daemon", true, "record a new workload" },
 	{ "workload.created", "again", true, "record that the files of a workload are there" },
 	{ "workload.again", "again", true, "record that a workload is started again" },
+	{ "container.again", "alone", true, "make the files of a container that is started alone" },
 	{ "workload.rename", "rename", true, "record that a workload is renamed" },
 	{ "workload.log", "daemon", true, "make the log of a container" },
 	{ "container.rootfs", "daemon", true, "make the root file system of a container" },

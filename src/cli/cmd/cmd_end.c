@@ -112,6 +112,7 @@ int cmd_stop(const struct cli *cli, const struct args *args)
 
 	if (spec_milliseconds(args, "time", STOP_GRACE_MS, &request.grace_ms, &err) < 0)
 		return cli_fail(&err);
+	spec_set(&request.container, args_value(args, "container"));
 	return end_each(cli, args, END_ALL_RUNNING,
 			&(struct each_call){ "/nacre.v1.WorkloadService/Stop", &request.base,
 					     &request.target, &nacre__v1__stop_response__descriptor,
@@ -125,17 +126,19 @@ int cmd_restart(const struct cli *cli, const struct args *args)
 
 	if (spec_milliseconds(args, "time", STOP_GRACE_MS, &request.grace_ms, &err) < 0)
 		return cli_fail(&err);
+	spec_set(&request.container, args_value(args, "container"));
 	return end_each(cli, args, END_ALL_RUNNING,
 			&(struct each_call){ "/nacre.v1.WorkloadService/Restart", &request.base,
 					     &request.target,
 					     &nacre__v1__restart_response__descriptor, true });
 }
 
-/* All of it is killed as a stop without patience does it, in whatever container. */
+/* All of it, or of one container, is killed as a stop without patience does it. */
 static int end_kill_whole(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__StopRequest request = NACRE__V1__STOP_REQUEST__INIT;
 
+	spec_set(&request.container, args_value(args, "container"));
 	return end_each(cli, args, END_ALL_RUNNING,
 			&(struct each_call){ "/nacre.v1.WorkloadService/Stop", &request.base,
 					     &request.target, &nacre__v1__stop_response__descriptor,
@@ -152,7 +155,7 @@ int cmd_kill(const struct cli *cli, const struct args *args)
 		return cli_complain("--signal is a name or number such as HUP, SIGUSR1 or 9, "
 				    "not \"%s\"",
 				    word);
-	if (number == SIGKILL && !args_value(args, "container"))
+	if (number == SIGKILL)
 		return end_kill_whole(cli, args);
 	request.signal = (uint32_t)number;
 	request.probe = number == 0;

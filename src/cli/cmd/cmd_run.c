@@ -492,6 +492,10 @@ int cmd_start(const struct cli *cli, const struct args *args)
 
 	if (args_flag(args, "interactive") && !args_flag(args, "attach"))
 		return cli_complain("--interactive is for --attach");
+	if (args_flag(args, "attach") && args_value(args, "container"))
+		return cli_complain("--attach is for all of it: start the container, then `nacre "
+				    "attach --container NAME`");
+	spec_set(&request.container, args_value(args, "container"));
 	if (args_flag(args, "attach"))
 		return args->n_operands == 1 ? start_attached(cli, args)
 					     : cli_complain("--attach is for one TARGET");

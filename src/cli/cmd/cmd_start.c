@@ -26,6 +26,7 @@ struct pod_containers {
 	struct spec_container *specs;
 	Aurae__Runtime__V0__Container **list;
 	void **requires; /* what the messages point to; NULL for none */
+	Aurae__Runtime__V0__RestartPolicy *restarts;
 	size_t n;
 };
 
@@ -38,6 +39,7 @@ static void pod_containers_done(struct pod_containers *p)
 	for (size_t i = 0; i < p->n; i++)
 		free(p->requires[i]);
 	free(p->requires);
+	free(p->restarts);
 	free(p->args);
 	free(p->specs);
 	free(p->list);
@@ -106,6 +108,9 @@ static int pod_containers_add(struct pod_containers *p, char **words, size_t n, 
 				    "--init-ctr is always (at each start), not \"%s\"",
 				    args_value(a, "init-ctr"));
 	spec->message.init_container = args_value(a, "init-ctr") != NULL;
+	r = restart_option_read(&spec->message.restart, &p->restarts[p->n - 1], a, false, err);
+	if (r < 0)
+		return error_wrap(err, r, "container %s", word);
 	p->requires[p->n - 1] = pod_containers_require(&spec->message, a);
 	spec->message.stdin = args_flag(a, "interactive");
 	spec->message.tty = args_flag(a, "tty");
@@ -124,6 +129,7 @@ static int pod_containers_init(struct pod_containers *p, const struct cli *cli, 
 	p->specs = xrealloc(NULL, n, sizeof(*p->specs));
 	p->list = xrealloc(NULL, n, sizeof(Aurae__Runtime__V0__Container *));
 	p->requires = xrealloc(NULL, n, sizeof(void *));
+	p->restarts = xrealloc(NULL, n, sizeof(*p->restarts));
 	for (size_t i = 0; i <= n; i++) {
 		if (i < n && !str_eq(words[i], "--"))
 			continue;
@@ -187,7 +193,7 @@ static int pod_report_init(const struct pod_containers *p,
 	for (size_t i = 0; i < MIN(p->n, answer->n_containers); i++) {
 		const Aurae__Runtime__V0__ContainerStatus *c = answer->containers[i];
 
-		if (!p->list[i]->init_container || c->exit_code == 0)
+		if (!p->list[i]->init_container || p->list[i]->restart || c->exit_code == 0)
 			continue;
 		(void)cli_complain("the init container %s ended with %d: nothing behind it was "
 				   "started",

@@ -252,6 +252,16 @@ static void view_pod_security(struct json *j, const Aurae__Runtime__V0__PodSecur
 	json_put_end(j);
 }
 
+/* The policy of one container. */
+static void view_container_restart(struct json *j, const Aurae__Runtime__V0__RestartPolicy *p,
+				   uint32_t count, bool stopped)
+{
+	json_put_string(j, "restart", p && !str_empty(p->policy) ? p->policy : "no");
+	json_put_unsigned(j, "restart_max", p ? p->max_retries : 0);
+	json_put_unsigned(j, "restart_count", count);
+	json_put_bool(j, "stopped", stopped);
+}
+
 static void view_container(struct json *j, const Nacre__V1__Container *c)
 {
 	json_put_object(j, NULL);
@@ -280,6 +290,7 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	view_devices(j, c->devices, c->n_devices);
 	json_put_bool(j, "init", c->init);
 	json_put_bool(j, "init_container", c->init_container);
+	view_container_restart(j, c->restart, c->restart_count, c->stopped);
 	health_view(j, c);
 	json_put_end(j);
 }

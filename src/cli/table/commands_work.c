@@ -172,6 +172,8 @@ const struct arg_option command_container_options[] = {
 	{ "requires", 0, "NAME[:started|healthy|completed]",
 	  "begin when that one has come so far; may be given again" },
 	{ "init-ctr", 0, "always", "it runs to its end, with 0, before those behind it begin" },
+	{ "restart", 0, "POLICY",
+	  "start it alone again, as its pod runs on; of an init container: a sidecar" },
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
 	OPTION_ENV,
 	OPTION_ENV_FILE,
@@ -318,6 +320,7 @@ static const struct arg_option options_pause[] = {
 
 static const struct arg_option options_stop[] = {
 	OPTION_ALL,
+	OPTION_CONTAINER,
 	{ "time", 't', "TIME", "between asking and killing: 10 (seconds, the default), 500ms, 5m" },
 	OPTION_END,
 };
@@ -325,6 +328,7 @@ static const struct arg_option options_stop[] = {
 static const struct arg_option options_start[] = {
 	{ "attach", 'a', NULL, "stay with it, as `nacre run` does" },
 	{ "interactive", 'i', NULL, "with --attach: pass standard input on" },
+	OPTION_CONTAINER,
 	OPTION_DETACH_KEYS,
 	OPTION_END,
 };
@@ -402,8 +406,11 @@ static const struct command work_commands[] = {
 			"What runs\n"
 			"already is left as it is. Those of kind vm keep no files, and cannot be "
 			"started.\n"
+			"With --container one container starts alone, in a pod or cell that "
+			"runs.\n"
 			"\n"
 			"    nacre start web db\n"
+			"    nacre start shop --container db\n"
 			"    nacre start --attach job",
 		.options = options_start,
 		.n_min = 1,
@@ -428,6 +435,8 @@ static const struct command work_commands[] = {
 			"    nacre pod --name shop web=busybox httpd -f -p 80 -- probe=busybox "
 			"sleep 1000\n"
 			"    nacre pod -m 1g -- -v data:/d db=IMAGE -- -u 99 --health-tcp 80 "
+			"web=IMAGE\n"
+			"    nacre pod -- --init-ctr always --restart always log=IMAGE -- "
 			"web=IMAGE\n"
 			"    nacre exec shop --container probe wget -qO- http://localhost/",
 		.options = options_pod,
@@ -682,7 +691,8 @@ static const struct command work_commands[] = {
 			"it, at every\n"
 			"depth, in the same way. What has ended already is left as it is. One "
 			"that is paused\n"
-			"goes on first.",
+			"goes on first. With --container one container is stopped, and the others "
+			"run on.",
 		.options = options_stop,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_stop,
@@ -693,8 +703,11 @@ static const struct command work_commands[] = {
 		.summary = "stop pods and cells, and start them again",
 		.help = "As `nacre stop` and `nacre start`, all targets at once. What has ended is "
 			"started.\n"
+			"With --container one container is restarted, with its files, and the "
+			"others run on.\n"
 			"\n"
 			"    nacre restart web\n"
+			"    nacre restart shop --container db\n"
 			"    nacre restart --time 1m --all",
 		.options = options_stop,
 		.n_max = CLI_OPERANDS_ANY,

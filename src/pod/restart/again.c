@@ -7,14 +7,13 @@
 
 #include "base/fault/failpoint.h"
 #include "base/text/str.h"
-#include "cell/start/mounts.h"
 #include "image/image.h"
 #include "pod/networks/etc_wish.h"
 #include "pod/networks/plug.h"
+#include "pod/restart/container_reset.h"
 #include "pod/restart/restart.h"
 #include "pod/workload/alloc.h"
 #include "pod/workload/find_keeper.h"
-#include "pod/workload/health.h"
 #include "pod/workload/life.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/record.h"
@@ -95,7 +94,7 @@ int workload_wish(const struct workload *w, char **ret, struct error *err)
 	return record_wish(w->all->config.store, w, ret, err);
 }
 
-/* ---- the containers ---- */
+/* ---- its parts ---- */
 
 static int again_match(const struct workload *w, const struct workload *n, struct error *err)
 {
@@ -110,68 +109,6 @@ static int again_match(const struct workload *w, const struct workload *n, struc
 			      "the containers of %s are not those of its request: remove it, and "
 			      "run it anew",
 			      w->path);
-}
-
-static void again_swap_words(char ***a, char ***b)
-{
-	char **words = *a;
-
-	*a = *b;
-	*b = words;
-}
-
-/* What is there until a start; what `to` may still have of an earlier one goes with `from`. */
-static void again_move_container(struct pod_container *to, struct pod_container *from)
-{
-	struct container_mount *mounts = to->mounts;
-	size_t n_mounts = to->n_mounts;
-	struct image_mount *image_mounts = to->image_mounts;
-	size_t n_image_mounts = to->n_image_mounts;
-	char *cwd = to->cwd;
-
-	container_fds_close(&to->fds);
-	to->fds = from->fds;
-	from->fds = (struct container_fds)CONTAINER_FDS_NONE;
-	to->mounts = from->mounts;
-	to->n_mounts = from->n_mounts;
-	from->mounts = mounts;
-	from->n_mounts = n_mounts;
-	to->image_mounts = from->image_mounts;
-	to->n_image_mounts = from->n_image_mounts;
-	from->image_mounts = image_mounts;
-	from->n_image_mounts = n_image_mounts;
-	to->cwd = from->cwd;
-	from->cwd = cwd;
-	again_swap_words(&to->argv, &from->argv);
-	again_swap_words(&to->env, &from->env);
-	again_swap_words(&to->limits, &from->limits);
-	again_swap_words(&to->hidden, &from->hidden);
-	again_swap_words(&to->read_only, &from->read_only);
-	buf_done(&to->filter);
-	to->filter = from->filter;
-	to->filter_flags = from->filter_flags;
-	from->filter = (struct buf)BUF_INIT;
-	to->terminal = from->terminal;
-	to->hold_output = from->hold_output;
-	to->is_init = from->is_init;
-	to->requires = from->requires;
-	to->read_only_root = from->read_only_root;
-	to->disk = from->disk;
-	to->security = from->security;
-}
-
-/* As one is that was never started. */
-static void again_reset_container(struct pod_container *c)
-{
-	health_drop(c);
-	c->status = (struct container_status){ .state = CONTAINER_STARTING };
-	c->phase = POD_CONTAINER_STARTED;
-	c->host_pid = 0;
-	c->paused = c->seen = c->starting = c->unanswered = c->late = false;
-	c->names = 0;
-	c->has_old_names = false;
-	c->log_dropped = 0;
-	c->log_over = false;
 }
 
 static void again_reset(struct workload *w)
@@ -191,14 +128,17 @@ static void again_reset(struct workload *w)
 		instance_remove(w->instance);
 	w->instance = NULL;
 	for (size_t i = 0; i < w->n_containers; i++)
-		again_reset_container(w->containers[i]);
+		container_reset(w->containers[i]);
 }
 
 static void again_move(struct workload *w, struct workload *n, const struct workload_spec *spec)
 {
+	char **limits = w->limits;
+
 	for (size_t i = 0; i < w->n_containers; i++)
-		again_move_container(w->containers[i], n->containers[i]);
-	again_swap_words(&w->limits, &n->limits);
+		container_reset_move(w->containers[i], n->containers[i]);
+	w->limits = n->limits;
+	n->limits = limits;
 	again_reset(w);
 	if (w->kind != WORKLOAD_POD)
 		w->instance =

@@ -41,15 +41,11 @@ static bool restart_has_run(const struct workload *w)
 	return w->restart_count > 0;
 }
 
-static bool restart_is_wanted(const struct workload *w)
+bool restart_rule_wants(const struct restart_rule *rule, unsigned count, bool has_failed)
 {
-	if (!w->all->resumed || w->stopped || w->auto_remove || !w->all->config.restart ||
-	    !restart_has_run(w) || (w->state != WORKLOAD_EXITED && w->state != WORKLOAD_FAILED))
-		return false;
-	switch (w->restart.policy) {
+	switch (rule->policy) {
 	case RESTART_ON_FAILURE:
-		return (w->state == WORKLOAD_FAILED || workload_exit_code(w) != 0) &&
-		       (!w->restart.max || w->restart_count < w->restart.max);
+		return has_failed && (!rule->max || count < rule->max);
 	case RESTART_ALWAYS:
 	case RESTART_UNLESS_STOPPED:
 		return true;
@@ -58,6 +54,38 @@ static bool restart_is_wanted(const struct workload *w)
 		break;
 	}
 	return false;
+}
+
+nsec_t restart_next_delay(nsec_t delay, nsec_t ran)
+{
+	return delay && ran < RESTART_WELL ? MIN(2 * delay, RESTART_LAST) : RESTART_FIRST;
+}
+
+/* Somebody has stopped its containers, one by one. */
+static bool restart_were_stopped(const struct workload *w)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < w->n_containers; i++) {
+		const struct pod_container *c = w->containers[i];
+
+		if (c->is_init)
+			continue;
+		if (!c->stopped)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static bool restart_is_wanted(const struct workload *w)
+{
+	if (!w->all->resumed || w->stopped || w->auto_remove || !w->all->config.restart ||
+	    !restart_has_run(w) || (w->state != WORKLOAD_EXITED && w->state != WORKLOAD_FAILED))
+		return false;
+	return !restart_were_stopped(w) &&
+	       restart_rule_wants(&w->restart, w->restart_count,
+				  w->state == WORKLOAD_FAILED || workload_exit_code(w) != 0);
 }
 
 static void restart_cancel(struct workload *w)
@@ -98,9 +126,8 @@ void restart_look(struct workload *w)
 {
 	if (w->restart_at || w->restarting || !restart_is_wanted(w))
 		return;
-	w->restart_next = w->restart_delay && (w->restart_missed || restart_ran(w) < RESTART_WELL)
-				  ? MIN(2 * w->restart_delay, RESTART_LAST)
-				  : RESTART_FIRST;
+	w->restart_next =
+		restart_next_delay(w->restart_delay, w->restart_missed ? 0 : restart_ran(w));
 	w->restart_at = clock_real() + w->restart_next;
 	loop_timer_set(&w->again, w->restart_next);
 }

@@ -32,6 +32,12 @@ void restart_rest(struct workload *w);
 
 /* Private to this area. */
 
+/* Whether a rule wants a restart behind so many of them. */
+bool restart_rule_wants(const struct restart_rule *rule, unsigned count, bool has_failed);
+/* The time before the next one; delay: that before the last (0: there was none), and how long what
+ * was started then has run. */
+nsec_t restart_next_delay(nsec_t delay, nsec_t ran);
+
 void restart_init(struct workload *w);
 void restart_done(struct workload *w);
 /* It is down: sets its timer, where it is to be started again. */

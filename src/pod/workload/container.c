@@ -62,6 +62,9 @@ void pod_container_lose(struct pod_container *c, const char *reason)
 
 	c->starting = false;
 	c->unanswered = false;
+	c->restarting = false;
+	c->restart_at = 0;
+	loop_timer_stop(&c->again);
 	if (c->phase == POD_CONTAINER_ROOT)
 		image_rootfs_forget(c->workload->all->config.images, c);
 	if (pod_container_is_created(c))

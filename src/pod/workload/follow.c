@@ -71,6 +71,11 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 		c->log_dropped = c->status.log_lost - view->status.log_lost;
 	is_new = !c->seen && c->workload->adopted;
 	c->seen = true;
+	/* What is told of its last run is known. */
+	if (!c->workload->lasts &&
+	    (c->phase == POD_CONTAINER_REMOVING ||
+	     (c->ran_at && view->status.started_at && view->status.started_at <= c->ran_at)))
+		return;
 	/* The answer to its start says the same, and comes once. */
 	if (c->starting && view->status.state == CONTAINER_STARTING)
 		return;

@@ -18,6 +18,7 @@
 #include "pod/networks/etc.h"
 #include "pod/networks/plug.h"
 #include "pod/restart/reboot.h"
+#include "pod/restart/container_restart.h"
 #include "pod/restart/restart.h"
 #include "pod/storage/volumes.h"
 #include "pod/workload/alloc.h"
@@ -186,8 +187,10 @@ void workload_ask_to_end(struct workload *w)
 {
 	if (w->kind == WORKLOAD_VM)
 		hosted_end(w, w->killed);
+	/* Sidecars end behind the others (pod/workload/order.h). */
 	for (size_t i = 0; i < w->n_containers; i++)
-		pod_container_end(w->containers[i], w->killed);
+		if (w->killed || !pod_container_is_sidecar(w->containers[i]))
+			pod_container_end(w->containers[i], w->killed);
 }
 
 /* Its containers do not end by the signals that they were sent. */
@@ -284,6 +287,9 @@ static void pod_container_started(struct pod_container *c, const struct containe
 	assert(c->starting && w->n_starting > 0);
 	c->starting = false;
 	c->unanswered = false;
+	/* One that is to end first, and then to be started again (container_end()). */
+	c->restarting = c->restarting && c->stop_by;
+	c->stays = true;
 	w->n_starting--;
 	c->seen = true;
 	FAILPOINT_BEFORE("container.started");
@@ -299,7 +305,7 @@ static void pod_container_started(struct pod_container *c, const struct containe
 	FAILPOINT_AFTER("container.started");
 	if (w->killed || w->state == WORKLOAD_STOPPING)
 		pod_container_end(c, w->killed);
-	else if (c->is_leaving || c->stop_by)
+	else if (c->is_leaving || c->stop_by || c->stopped)
 		pod_container_end(c, c->is_leaving);
 	loop_defer_schedule(&w->defer);
 }
@@ -544,7 +550,7 @@ static void workload_finish_removal(struct workload *w)
 static bool workload_all_ended(const struct workload *w)
 {
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (!pod_container_has_ended(w->containers[i]))
+		if (!container_is_over(w->containers[i]))
 			return false;
 	return true;
 }
@@ -553,7 +559,11 @@ static void workload_check_ended(struct workload *w)
 {
 	if (w->lasts && w->state != WORKLOAD_STOPPING)
 		return;
-	if (workload_has_ended(w) || w->n_starting > 0 || !w->asked || !workload_all_ended(w))
+	if (workload_has_ended(w) || w->n_starting > 0 || !w->asked)
+		return;
+	if (!w->lasts && order_is_over(w))
+		order_end_sidecars(w);
+	if (!workload_all_ended(w))
 		return;
 	FAILPOINT_BEFORE("workload.end");
 	workload_event(w, WORKLOAD_ENDED);
@@ -719,6 +729,7 @@ static void workload_on_defer(struct loop_defer *d)
 		workload_start(w);
 	w->start_due = false;
 	workload_check_started(w);
+	container_restart_look(w);
 	if (w->lasts)
 		members_settle(w);
 	else if (w->asked && (w->killed || w->state == WORKLOAD_STOPPING))

@@ -126,6 +126,7 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	c->terminal = spec->terminal;
 	c->hold_output = spec->hold_output;
 	c->is_init = spec->is_init;
+	c->restart = spec->restart;
 	c->requires = spec->requires;
 	c->read_only_root = spec->read_only_root;
 	c->security = spec->security;
@@ -460,7 +461,7 @@ static int prepare_log(struct pod_container *c, int dir_fd, struct error *err)
 	/* That of an earlier run goes on. */
 	c->fds.log = sysio_openat(dir_fd, name,
 				  O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC |
-					  (c->workload->stays ? 0 : O_EXCL),
+					  (c->workload->stays || c->stays ? 0 : O_EXCL),
 				  0640);
 	if (c->fds.log < 0)
 		return error_set(err, -errno, "make the log of %s/%s", path, c->name);

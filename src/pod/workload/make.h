@@ -27,7 +27,8 @@ struct pod_container_spec {
 	bool tty;
 	struct terminal_size terminal;
 	bool hold_output;
-	bool is_init; /* it ends before others begin (pod/workload/order.h) */
+	bool is_init;                /* it ends before others begin (pod/workload/order.h) */
+	struct restart_rule restart; /* its own (pod/restart/container_restart.h) */
 	struct pod_requires requires;
 	const struct pod_mount_spec *mounts;
 	size_t n_mounts; /* at most CONTAINER_MOUNTS_MAX */

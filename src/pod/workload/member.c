@@ -9,6 +9,7 @@
 #include "base/text/str.h"
 #include "base/time/clock.h"
 #include "image/image.h"
+#include "pod/restart/container_restart.h"
 #include "pod/workload/alloc.h"
 #include "pod/workload/container.h"
 #include "pod/workload/failure.h"
@@ -38,12 +39,14 @@ static void member_on_timer(struct loop_timer *t)
 void member_join(struct pod_container *c)
 {
 	loop_timer_init(&c->stop, c->workload->all->config.loop, member_on_timer);
+	container_restart_init(c);
 }
 
 void member_leave(struct pod_container *c)
 {
 	health_drop(c);
 	loop_timer_done(&c->stop);
+	container_restart_done(c);
 	if (c->phase == POD_CONTAINER_ROOT)
 		image_rootfs_forget(c->workload->all->config.images, c);
 }

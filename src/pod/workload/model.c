@@ -93,7 +93,8 @@ int workload_exit_code(const struct workload *w)
 		if (w->containers[i]->status.state == CONTAINER_FAILED)
 			return w->containers[i]->status.exit_code;
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (w->containers[i]->status.exit_code != 0)
+		if (w->containers[i]->status.exit_code != 0 &&
+		    !pod_container_is_sidecar(w->containers[i]))
 			return w->containers[i]->status.exit_code;
 	return 0;
 }

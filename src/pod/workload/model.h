@@ -125,6 +125,8 @@ struct workloads_config {
 	/* Starts w again, as its policy wants it: by workload_start(), or restart_failed() tells
 	 * why not. Not called before workloads_resume(). */
 	void (*restart)(void *userdata, struct workload *w);
+	/* The same for one container: by container_start(), or container_restart_failed(). */
+	void (*restart_container)(void *userdata, struct pod_container *c);
 	const struct health_ops *health; /* NULL: nothing is probed */
 	void *userdata;
 	/* Opens the log of a container that has_own_log and is in an instance with a kernel of its
@@ -211,7 +213,18 @@ struct pod_container {
 	bool has_old_names; /* its /etc/hosts is out of date, as it could not be written */
 	bool seen;          /* its keeper has spoken of it in this life of the daemon */
 	bool is_init;       /* it runs to its end before others begin (pod/workload/order.h) */
-	struct pod_requires requires;     /* likewise: of those that come before it */
+	struct pod_requires requires; /* likewise: of those that come before it */
+	bool ending;                  /* a sidecar that is stopped, as nobody needs it any more */
+	/* Its start again alone (pod/restart/container_restart.h). */
+	struct restart_rule restart; /* its own; RESTART_NO: none */
+	unsigned restart_count;      /* restarts by its policy since somebody started it */
+	nsec_t restart_delay;        /* before the last of them; 0: there was none */
+	uint64_t restart_at;         /* clock_real() of the next one; 0: none is due */
+	bool restarting;             /* it is being started */
+	bool stopped;    /* somebody stopped it: its policy rests until somebody starts it */
+	bool stays;      /* it has run: its log goes on */
+	uint64_t ran_at; /* status.started_at of its last run; 0: there was none */
+	struct loop_timer again;          /* until restart_at */
 	struct health *health;            /* NULL: it has no check, or did not run yet */
 	enum health_status health_status; /* kept with its record */
 	bool starting;            /* its keeper was asked to start it and has not answered */
@@ -355,6 +368,12 @@ static inline bool pod_container_is_created(const struct pod_container *c)
 static inline bool pod_container_has_ended(const struct pod_container *c)
 {
 	return c->status.state >= CONTAINER_EXITED;
+}
+
+/* An init container that runs on beside the others (pod/workload/order.h). */
+static inline bool pod_container_is_sidecar(const struct pod_container *c)
+{
+	return c->is_init && c->restart.policy == RESTART_ALWAYS;
 }
 
 const char *restart_policy_word(enum restart_policy policy);

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pod/workload/order.h"
 
+#include "base/time/clock.h"
+#include "pod/restart/container_restart.h"
 #include "pod/workload/container.h"
+#include "pod/workload/member.h"
+#include "pod/workload/pause.h"
+
+/* A sidecar that nobody needs any more is killed then. */
+#define ORDER_SIDECAR_TIME (10 * NSEC_PER_SEC)
 
 static uint64_t order_mask(const struct pod_requires *r)
 {
@@ -105,6 +112,16 @@ static enum order_step order_look_rest(const struct workload *w, const struct po
 
 /* ---- all of them ---- */
 
+/* Whether those behind it may begin. One that has ended is started again (its policy). */
+static enum order_step order_look_sidecar(const struct pod_container *c)
+{
+	if (c->health_status == HEALTH_UNHEALTHY)
+		return ORDER_BROKEN;
+	if (c->status.state != CONTAINER_RUNNING)
+		return ORDER_WAIT;
+	return c->health_status == HEALTH_STARTING ? ORDER_WAIT : ORDER_NEXT;
+}
+
 enum order_step order_look(const struct workload *w, const struct pod_container **ret)
 {
 	const struct pod_container *last = NULL;
@@ -121,10 +138,16 @@ enum order_step order_look(const struct workload *w, const struct pod_container 
 	*ret = last;
 	if (!waits)
 		return ORDER_DONE;
-	if (last && !pod_container_has_ended(last))
+	if (last && pod_container_is_sidecar(last)) {
+		enum order_step step = order_look_sidecar(last);
+
+		if (step != ORDER_NEXT)
+			return step;
+	} else if (last && !pod_container_has_ended(last)) {
 		return ORDER_WAIT;
-	if (last && last->status.exit_code != 0)
+	} else if (last && last->status.exit_code != 0) {
 		return ORDER_BROKEN;
+	}
 	return order_first(w) ? ORDER_NEXT : order_look_rest(w, ret);
 }
 
@@ -143,6 +166,38 @@ bool order_is_next(const struct pod_container *c, const struct pod_container *fi
 	if (first || c->is_init)
 		return c == first;
 	return order_met(c, &never) == ORDER_MET;
+}
+
+bool order_is_over(const struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (!pod_container_is_sidecar(w->containers[i]) &&
+		    !container_is_over(w->containers[i]))
+			return false;
+	return true;
+}
+
+/* The last one first; the one in front of it when it has ended. */
+void order_end_sidecars(struct workload *w)
+{
+	struct pod_container *next = NULL;
+
+	for (size_t i = 0; i < w->n_containers; i++) {
+		struct pod_container *c = w->containers[i];
+
+		if (!pod_container_is_sidecar(c))
+			continue;
+		c->ending = true;
+		container_restart_cancel(c);
+		if (!pod_container_has_ended(c))
+			next = c;
+	}
+	if (!next || next->stop_by || next->starting)
+		return;
+	if (next->paused)
+		pause_let_go(next);
+	pod_container_end(next, false);
+	member_end_by(next, MAX(clock_mono() + ORDER_SIDECAR_TIME, w->stop_by));
 }
 
 void order_skip(struct workload *w, const char *reason)

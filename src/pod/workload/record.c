@@ -108,6 +108,11 @@ static struct run_container record_of_container(const struct pod_container *c, c
 		.own_log = c->has_own_log,
 		.volumes = volumes,
 		.health = health_word(c->health_status),
+		.role = c->is_init ? "init" : "",
+		.restart = restart_policy_word(c->restart.policy),
+		.restart_max = c->restart.max,
+		.restart_count = c->restart_count,
+		.stopped = c->stopped,
 	};
 }
 
@@ -308,6 +313,13 @@ static int record_fill(void *data, const struct run_container *r)
 	c->created_at = r->created_at;
 	c->has_own_log = c->log_begun = r->own_log;
 	c->health_status = record_health(r->health);
+	c->is_init = str_eq(r->role, "init");
+	c->restart.policy = restart_policy_of(r->restart);
+	if (c->restart.policy == RESTART_POLICY_COUNT)
+		c->restart.policy = RESTART_NO;
+	c->restart.max = r->restart_max;
+	c->restart_count = r->restart_count;
+	c->stopped = r->stopped;
 	walk->w->n_ever = MAX(walk->w->n_ever, r->position + 1);
 	(void)str_copy(c->id, sizeof(c->id), r->id);
 	(void)str_copy(c->name, sizeof(c->name), r->name);

@@ -48,7 +48,7 @@ static bool waiter_is_due(const struct workload *w, const struct waiter *waiter)
 		return c->phase != POD_CONTAINER_ROOT && c->phase != POD_CONTAINER_FILES;
 	case WAITER_STARTED:
 		if (c)
-			return !pod_container_is_created(c) && !c->starting;
+			return !pod_container_is_created(c) && !c->starting && !c->restarting;
 		/* Who hears that nothing came of it finds its name free. */
 		if ((w->refused && !w->stays) || w->dropped)
 			return false;

@@ -213,6 +213,15 @@ void workload_wait_started(struct workload *w, workload_fn done, void *userdata)
 		loop_defer_schedule(&w->defer);
 }
 
+int workload_wait_container_started(struct pod_container *c, workload_fn done, void *userdata,
+				    struct error *err)
+{
+	if (waiter_add(c->workload, WAITER_STARTED, c, done, userdata) < 0)
+		return error_set(err, -ENOMEM, "wait for %s/%s", c->workload->path, c->name);
+	loop_defer_schedule(&c->workload->defer);
+	return 0;
+}
+
 bool workload_is_leaving(const struct workload *w)
 {
 	return w->state == WORKLOAD_REMOVING ||

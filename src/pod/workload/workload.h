@@ -46,6 +46,9 @@ void workload_wait_health(struct workload *w, struct pod_container *container, b
 			  workload_fn done, void *userdata);
 /* done when every container runs, one has failed to, or it has ended, as that of workload_run(). */
 void workload_wait_started(struct workload *w, workload_fn done, void *userdata);
+/* done when that container runs, or has failed to. -ENOMEM. */
+int workload_wait_container_started(struct pod_container *c, workload_fn done, void *userdata,
+				    struct error *err);
 /* It has ended and is removed without anybody asking again. */
 bool workload_is_leaving(const struct workload *w);
 /* Takes waiters of this userdata back. */

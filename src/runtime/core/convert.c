@@ -43,6 +43,8 @@ static Nacre__V1__Container *convert_container(struct arena *a, struct pod_conta
 	m->user = convert_str(c->user);
 	m->tty = c->tty;
 	m->stdin = c->stdin_open;
+	m->restart_count = c->restart_count;
+	m->stopped = c->stopped;
 	settings_show(a, m, c->settings);
 	return health_show(a, m, c) < 0 ? NULL : m;
 }

@@ -92,24 +92,38 @@ int run_choose(const struct runtime_service *s, const struct instance *parent,
 
 /* ---- all of it ---- */
 
-static int run_take_restart(const Aurae__Runtime__V0__RestartPolicy *from, bool auto_remove,
-			    struct restart_rule *to, struct error *err)
+/* field: that of the policy. */
+static int run_take_rule(const Aurae__Runtime__V0__RestartPolicy *from, const char *field,
+			 struct restart_rule *to, struct error *err)
 {
+	char name[ERROR_FIELD_MAX];
+
 	if (!from)
 		return 0;
 	to->policy = str_empty(from->policy) ? RESTART_NO : restart_policy_of(from->policy);
 	to->max = from->max_retries;
+	(void)str_printf(name, sizeof(name), "%s.policy", field);
 	if (to->policy == RESTART_POLICY_COUNT)
-		return error_field(err, ERROR_INVALID, "restart.policy",
+		return error_field(err, ERROR_INVALID, name,
 				   "\"%.80s\" is none of no, on-failure, always and unless-stopped",
 				   from->policy);
+	(void)str_printf(name, sizeof(name), "%s.max_retries", field);
 	if (to->max > RESTART_RETRIES_MAX)
-		return error_field(err, ERROR_INVALID, "restart.max_retries",
-				   "%u are more than the limit of %d", to->max,
-				   RESTART_RETRIES_MAX);
+		return error_field(err, ERROR_INVALID, name, "%u are more than the limit of %d",
+				   to->max, RESTART_RETRIES_MAX);
 	if (to->max && to->policy != RESTART_ON_FAILURE)
-		return error_field(err, ERROR_INVALID, "restart.max_retries",
+		return error_field(err, ERROR_INVALID, name,
 				   "only the policy on-failure counts its restarts");
+	return 0;
+}
+
+static int run_take_restart(const Aurae__Runtime__V0__RestartPolicy *from, bool auto_remove,
+			    struct restart_rule *to, struct error *err)
+{
+	int r = run_take_rule(from, "restart", to, err);
+
+	if (r < 0)
+		return r;
 	if (to->policy != RESTART_NO && auto_remove)
 		return error_field(err, ERROR_INVALID, "restart",
 				   "not with auto_remove: what is removed when it has ended cannot "
@@ -159,8 +173,10 @@ static int run_check_order(const struct run_what *what, bool remote, struct erro
 		if (remote)
 			return error_field(err, ERROR_UNSUPPORTED, field,
 					   "not of kind vm, or in an instance of that kind");
-		if (c->health)
-			return error_field(err, ERROR_INVALID, field, "not with health");
+		if (c->health && !(c->restart && str_eq(c->restart->policy, "always")))
+			return error_field(err, ERROR_INVALID, field,
+					   "not with health, unless it is a sidecar (restart: "
+					   "always)");
 	}
 	return n == 0 || n < what->n_containers
 		       ? 0
@@ -240,6 +256,34 @@ static int run_take_requires(const struct run_what *what, bool remote, struct wo
 		       : error_field(err, ERROR_INVALID, field, "containers wait for each other");
 }
 
+/* The policies of single containers. */
+static int run_take_restarts(const struct run_what *what, bool remote, struct workload_spec *spec,
+			     struct error *err)
+{
+	char field[ERROR_FIELD_MAX];
+
+	for (size_t i = 0; i < what->n_containers; i++) {
+		const Aurae__Runtime__V0__Container *c = what->containers[i];
+		struct restart_rule rule = { .policy = RESTART_NO };
+		int r;
+
+		(void)str_printf(field, sizeof(field), "containers[%zu].restart", i);
+		r = run_take_rule(c->restart, field, &rule, err);
+		if (r < 0)
+			return r;
+		if (rule.policy != RESTART_NO && remote)
+			return error_field(err, ERROR_UNSUPPORTED, field,
+					   "not of kind vm, or in an instance of that kind");
+		if (c->init_container && rule.policy != RESTART_NO && rule.policy != RESTART_ALWAYS)
+			return error_field(err, ERROR_INVALID, field,
+					   "of an init container it is always (it is a sidecar "
+					   "then) or no, not %s",
+					   restart_policy_word(rule.policy));
+		((struct pod_container_spec *)(uintptr_t)spec->containers)[i].restart = rule;
+	}
+	return 0;
+}
+
 int run_take_network(const struct run_request *q, struct workload_spec *spec, struct error *err)
 {
 	return spec->kind == WORKLOAD_POD ? pod_network_word(q->network, &spec->network, err)
@@ -285,6 +329,10 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 			&what, remote_will_be(spec->parent, is_pod ? &spec->choice : NULL), err);
 	if (r == 0)
 		r = run_take_requires(&what,
+				      remote_will_be(spec->parent, is_pod ? &spec->choice : NULL),
+				      spec, err);
+	if (r == 0)
+		r = run_take_restarts(&what,
 				      remote_will_be(spec->parent, is_pod ? &spec->choice : NULL),
 				      spec, err);
 	if (r == 0)

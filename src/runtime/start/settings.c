@@ -435,6 +435,7 @@ static int settings_keep(struct arena *a, struct pod_container_spec *to,
 	shown.init = from->init;
 	shown.health = from->health;
 	shown.init_container = from->init_container;
+	shown.restart = from->restart;
 	to->settings = settings_pack(a, &shown);
 	return to->settings ? 0 : -ENOMEM;
 }
@@ -484,7 +485,7 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 
 	if (from->n_mounts == 0 && !from->read_only_root && !from->resources && !from->disk &&
 	    !from->security && from->n_devices == 0 && !from->init && !from->health &&
-	    !from->init_container && !whole->host_ipc)
+	    !from->init_container && !from->restart && !whole->host_ipc)
 		return 0;
 	r = settings_check_disk(from, field, err);
 	if (r < 0)
@@ -697,6 +698,7 @@ void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settin
 	to->init = kept->init;
 	to->health = kept->health;
 	to->init_container = kept->init_container;
+	to->restart = kept->restart;
 }
 
 Aurae__Runtime__V0__PodSecurity *settings_security(struct arena *a, const char *settings)

@@ -10,6 +10,8 @@
 #include "instance/instance.h"
 #include "keeper/message/copy.h"
 #include "pod/restart/again.h"
+#include "pod/restart/container_again.h"
+#include "pod/restart/container_restart.h"
 #include "pod/restart/restart.h"
 #include "pod/workload/failure.h"
 #include "pod/workload/sandbox.h"
@@ -29,6 +31,7 @@ struct start {
 	struct list link; /* of those under way */
 	struct starts *all;
 	char id[ID_SIZE];
+	char container[ID_SIZE]; /* the one that is started alone; "": all of them */
 	bool by_policy, hold_output;
 	bool opening; /* what it mounts is being opened */
 	struct arena arena;
@@ -80,8 +83,10 @@ static void start_on_started(void *userdata, struct workload *w, const struct er
 static int start_check_copies(const struct start *s, const struct workload *w, struct error *err)
 {
 	for (size_t i = 0; i < w->n_containers; i++) {
-		int fd = copies_root(s->all->copies, w->containers[i]->id);
+		int fd = -1;
 
+		if (!s->container[0] || str_eq(w->containers[i]->id, s->container))
+			fd = copies_root(s->all->copies, w->containers[i]->id);
 		if (fd < 0)
 			continue;
 		(void)fd_close(fd);
@@ -89,6 +94,20 @@ static int start_check_copies(const struct start *s, const struct workload *w, s
 				    "files of %s/%s are being copied (try again when that is over)",
 				    w->path, w->containers[i]->name);
 	}
+	return 0;
+}
+
+/* Of the specification only the one that is started. */
+static int start_choose_container(struct start *s, const struct workload *w, struct error *err)
+{
+	size_t i = 0;
+
+	while (i < w->n_containers && !str_eq(w->containers[i]->id, s->container))
+		i++;
+	if (i >= MIN(w->n_containers, s->spec.n_containers))
+		return error_refuse(err, ERROR_ABORTED, "it was removed before it was started");
+	s->spec.containers += i;
+	s->spec.n_containers = 1;
 	return 0;
 }
 
@@ -110,6 +129,8 @@ static int start_specify(struct start *s, const struct workload *w, struct error
 	for (size_t i = 0; r == 0 && i < s->spec.n_containers; i++)
 		((struct pod_container_spec *)(uintptr_t)s->spec.containers)[i].hold_output =
 			s->hold_output;
+	if (r == 0 && s->container[0])
+		r = start_choose_container(s, w, err);
 	return r;
 }
 
@@ -122,12 +143,38 @@ static struct workload *start_find(struct start *s, struct error *err)
 	return w;
 }
 
+/* As start_now(). */
+static void start_container_now(struct start *s, struct workload *w)
+{
+	struct pod_container *c =
+		workloads_find_container(s->all->runtime->workloads, s->container);
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (s->by_policy && (!c || c->stopped || !c->restarting)) {
+		start_end(s, w, NULL);
+		return;
+	}
+	r = c ? container_check_start(c, &err)
+	      : error_refuse(&err, ERROR_ABORTED, "it was removed before it was started");
+	if (r > 0)
+		r = workload_wait_container_started(c, start_on_started, s, &err);
+	else if (r == 0)
+		r = container_start(c, &s->spec, s->by_policy, start_on_started, s, &err);
+	if (r < 0)
+		start_end(s, w, &err);
+}
+
 /* Another call may have started it meanwhile. */
 static void start_now(struct start *s, struct workload *w)
 {
 	struct error err = ERROR_INIT;
 	int r;
 
+	if (s->container[0]) {
+		start_container_now(s, w);
+		return;
+	}
 	/* Somebody has stopped it meanwhile. */
 	if (s->by_policy && (w->stopped || !w->restarting)) {
 		start_end(s, w, NULL);
@@ -193,6 +240,45 @@ static void start_on_down(void *userdata, struct workload *w, const struct error
 }
 
 /* done is not called where this fails. */
+static int start_begin_container(struct starts *all, struct pod_container *c,
+				 const struct start *what, struct error *err)
+{
+	struct workload *w = c->workload;
+	struct start *s;
+	int r = container_check_start(c, err);
+
+	if (r > 0)
+		return workload_wait_container_started(c, what->done, what->userdata, err);
+	if (r < 0)
+		return r;
+	s = malloc(sizeof(*s));
+	if (!s)
+		return error_set(err, -ENOMEM, "start %s/%s", w->path, c->name);
+	*s = *what;
+	s->all = all;
+	(void)str_copy(s->id, sizeof(s->id), w->id);
+	(void)str_copy(s->container, sizeof(s->container), c->id);
+	list_init(&s->link);
+	list_add_tail(&all->list, &s->link);
+	r = start_specify(s, w, err);
+	if (r == 0)
+		r = volumes_open_start(&all->runtime->volumes, &s->spec, start_on_opened,
+				       start_on_unopened, s, err);
+	if (r == 0) {
+		s->opening = true;
+		return 0;
+	}
+	if (r > 0)
+		r = container_start(c, &s->spec, s->by_policy, start_on_started, s, err);
+	if (r == 0)
+		return 0;
+	list_remove(&s->link);
+	arena_done(&s->arena);
+	free(s);
+	return r;
+}
+
+/* done is not called where this fails. */
 static int start_begin(struct starts *all, struct workload *w, const struct start *what,
 		       struct error *err)
 {
@@ -253,7 +339,46 @@ void starts_begin_anew(struct starts *all, struct workload *w, nsec_t grace)
 	workload_end(w, grace, start_on_ended, all);
 }
 
-/* ---- the calls ---- */
+/* The policy of a container, until it was told how its start went. */
+struct policy_start {
+	struct starts *all;
+	char id[ID_SIZE];
+};
+
+static void start_told_container(void *userdata, struct workload *w, const struct error *err)
+{
+	struct policy_start *p = userdata;
+	struct pod_container *c =
+		w ? workloads_find_container(p->all->runtime->workloads, p->id) : NULL;
+
+	if (err && c && c->restarting)
+		container_restart_failed(c, err);
+	free(p);
+}
+
+void starts_restart_container(void *userdata, struct pod_container *c)
+{
+	struct policy_start *p = malloc(sizeof(*p));
+	const struct start what = { .by_policy = true,
+				    .done = start_told_container,
+				    .userdata = p };
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (p) {
+		p->all = userdata;
+		(void)str_copy(p->id, sizeof(p->id), c->id);
+		r = start_begin_container(userdata, c, &what, &err);
+	} else {
+		r = error_set(&err, -ENOMEM, "start %s/%s", c->workload->path, c->name);
+	}
+	if (r == 0)
+		return;
+	free(p);
+	container_restart_failed(c, &err);
+}
+
+/* ---- answers ---- */
 
 /* Why it did not come to run. */
 static void start_blame(const struct workload *w, struct error *err)
@@ -300,6 +425,148 @@ static void start_told(void *userdata, struct workload *w, const struct error *e
 		rpc_call_reply(call, &m.base);
 }
 
+/* ---- one container ---- */
+
+/* The start or restart of one, in the arena of its call. */
+struct container_call {
+	struct rpc_call *call;
+	struct starts *starts;
+	bool hold_output;
+	bool stops; /* it was stopped for this */
+	char id[ID_SIZE];
+	/* Answers the call. */
+	void (*answer)(struct rpc_call *call, Nacre__V1__Workload *m);
+};
+
+static struct pod_container *container_call_find(const struct container_call *k)
+{
+	return workloads_find_container(k->starts->runtime->workloads, k->id);
+}
+
+static void container_call_told(void *userdata, struct workload *w, const struct error *err)
+{
+	struct container_call *k = userdata;
+	struct pod_container *c = w ? container_call_find(k) : NULL;
+	struct error own = ERROR_INIT;
+	Nacre__V1__Workload *m = NULL;
+
+	if (err && c && c->restarting && k->stops)
+		container_restart_failed(c, err);
+	if (err)
+		(void)error_copy(&own, err);
+	else if (!c)
+		(void)error_refuse(&own, ERROR_ABORTED, "it was removed while it started");
+	else if (c->status.state == CONTAINER_FAILED || (!c->ran_at && !c->status.started_at))
+		(void)error_refuse(&own, ERROR_ABORTED, "container %s: %.400s", c->name,
+				   c->status.reason);
+	else
+		m = convert_workload(rpc_call_arena(k->call), w);
+	if (own.code)
+		resources_fail(k->call, &own);
+	else
+		k->answer(k->call, m);
+}
+
+static void container_call_on_ended(void *userdata, struct workload *w, const struct error *err)
+{
+	struct container_call *k = userdata;
+	struct pod_container *c = w && !err ? container_call_find(k) : NULL;
+	const struct start what = { .done = container_call_told,
+				    .userdata = k,
+				    .hold_output = k->hold_output };
+	struct error own = ERROR_INIT;
+	int r;
+
+	if (err)
+		r = error_copy(&own, err);
+	else if (!c)
+		r = error_refuse(&own, ERROR_ABORTED, "it was removed before it was started");
+	else
+		r = start_begin_container(k->starts, c, &what, &own);
+	if (r < 0)
+		container_call_told(k, w, &own);
+}
+
+static int container_call_begin(struct rpc_call *call, struct workload_service *s,
+				const char *target, const char *name, struct container_call **ret,
+				struct pod_container **ret_c, struct error *err)
+{
+	struct container_call *k = arena_zalloc(rpc_call_arena(call), 1, sizeof(*k));
+	int r = target_container(s, target, name, ret_c, err);
+
+	if (r == 0)
+		r = container_check_start(*ret_c, err);
+	if (r < 0)
+		return r;
+	if (!k)
+		return error_set(err, -ENOMEM, "start %s", name);
+	*k = (struct container_call){ .call = call, .starts = s->starts };
+	(void)str_copy(k->id, sizeof(k->id), (*ret_c)->id);
+	*ret = k;
+	return 0;
+}
+
+static void container_call_answer(struct rpc_call *call, Nacre__V1__Workload *m,
+				  ProtobufCMessage *answer)
+{
+	struct error err = ERROR_INIT;
+
+	if (m) {
+		rpc_call_reply(call, answer);
+		return;
+	}
+	(void)error_set(&err, -ENOMEM, "answer");
+	rpc_call_fail(call, &err);
+}
+
+static void container_call_answer_start(struct rpc_call *call, Nacre__V1__Workload *w)
+{
+	Nacre__V1__StartResponse m = NACRE__V1__START_RESPONSE__INIT;
+
+	m.workload = w;
+	container_call_answer(call, w, &m.base);
+}
+
+static void container_call_answer_restart(struct rpc_call *call, Nacre__V1__Workload *w)
+{
+	Nacre__V1__RestartResponse m = NACRE__V1__RESTART_RESPONSE__INIT;
+
+	m.workload = w;
+	container_call_answer(call, w, &m.base);
+}
+
+static int container_call_start(struct rpc_call *call, struct workload_service *s,
+				const Nacre__V1__StartRequest *q, struct error *err)
+{
+	struct pod_container *c;
+	struct container_call *k;
+	struct start what = { .hold_output = q->hold_output, .done = container_call_told };
+	int r = container_call_begin(call, s, q->target, q->container, &k, &c, err);
+
+	if (r < 0)
+		return r;
+	k->answer = container_call_answer_start;
+	what.userdata = k;
+	return start_begin_container(s->starts, c, &what, err);
+}
+
+static int container_call_restart(struct rpc_call *call, struct workload_service *s,
+				  const Nacre__V1__RestartRequest *q, nsec_t grace,
+				  struct error *err)
+{
+	struct pod_container *c;
+	struct container_call *k;
+	int r = container_call_begin(call, s, q->target, q->container, &k, &c, err);
+
+	if (r < 0)
+		return r;
+	k->answer = container_call_answer_restart;
+	k->stops = true;
+	return container_end(c, grace, container_call_on_ended, k, err);
+}
+
+/* ---- the calls ---- */
+
 static int start_target(const struct workload_service *s, const char *name, struct workload **ret,
 			struct error *err)
 {
@@ -323,8 +590,11 @@ int start_call_start(struct rpc_call *call, struct workload_service *s,
 {
 	struct start what = { .hold_output = q->hold_output, .done = start_told };
 	struct workload *w;
-	int r = start_target(s, q->target, &w, err);
+	int r;
 
+	if (!str_empty(q->container))
+		return container_call_start(call, s, q, err);
+	r = start_target(s, q->target, &w, err);
 	what.userdata = call;
 	return r < 0 ? r : start_begin(s->starts, w, &what, err);
 }
@@ -365,6 +635,8 @@ int start_call_restart(struct rpc_call *call, struct workload_service *s,
 	nsec_t grace;
 	int r = stop_call_grace(q->grace_ms, &grace, err);
 
+	if (r == 0 && !str_empty(q->container))
+		return container_call_restart(call, s, q, grace, err);
 	if (r == 0)
 		r = start_target(s, q->target, &w, err);
 	if (r < 0)

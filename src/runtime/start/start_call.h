@@ -10,10 +10,12 @@
 /*
  * WorkloadService.Start and Restart, and the restarts that a policy wants (pod/restart/restart.h).
  * Each waits until the workload is down, reads the request that it was made for, opens what it
- * mounts anew, and starts it (pod/restart/again.h). Nobody who goes away ends that.
+ * mounts anew, and starts it (pod/restart/again.h). Nobody who goes away ends that. The same for
+ * one container of a workload that runs (pod/restart/container_again.h).
  */
 
 struct copies;
+struct pod_container;
 struct rpc_call;
 struct runtime_service;
 struct workload;
@@ -38,6 +40,8 @@ int start_call_restart(struct rpc_call *call, struct workload_service *s,
 		       const Nacre__V1__RestartRequest *q, struct error *err);
 /* workloads_config.restart; userdata: struct starts. */
 void starts_restart(void *userdata, struct workload *w);
+/* workloads_config.restart_container, likewise. */
+void starts_restart_container(void *userdata, struct pod_container *c);
 /* Stops it and starts it again, unless somebody stops it meanwhile. How that went is its state. */
 void starts_begin_anew(struct starts *all, struct workload *w, nsec_t grace);
 

@@ -42,6 +42,9 @@ static void act(void *userdata, struct pod_container *c, enum health_action acti
 {
 	struct peer *peer = workload_peer(c->workload);
 
+	/* Its own policy starts it again alone. */
+	if (action == HEALTH_RESTART && c->restart.policy != RESTART_NO)
+		action = HEALTH_KILL;
 	switch (action) {
 	case HEALTH_KILL:
 		if (peer)

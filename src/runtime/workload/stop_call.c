@@ -7,6 +7,7 @@
 #include "base/text/str.h"
 #include "base/time/clock.h"
 #include "instance/instance.h"
+#include "pod/restart/container_again.h"
 #include "pod/workload/workload.h"
 #include "rpc/server/server.h"
 #include "runtime/core/convert.h"
@@ -152,6 +153,7 @@ int stop_call_grace(uint64_t ms, nsec_t *ret, struct error *err)
 int stop_call_start(struct rpc_call *call, struct workload_service *s,
 		    const Nacre__V1__StopRequest *q, struct error *err)
 {
+	struct pod_container *c;
 	struct target t;
 	nsec_t grace;
 	int r;
@@ -164,6 +166,10 @@ int stop_call_start(struct rpc_call *call, struct workload_service *s,
 	/* The instance of a pod, named by its id. */
 	if (!t.workload && t.instance->owner[0])
 		t.workload = workloads_find_id(s->workloads, t.instance->owner);
+	if (!str_empty(q->container)) {
+		r = target_container(s, q->target, q->container, &c, err);
+		return r < 0 ? r : container_stop(c, grace, stop_on_workload, call, err);
+	}
 	if (!t.workload)
 		return stop_instance(call, s, t.instance, grace, err);
 	workload_stop(t.workload, grace, stop_on_workload, call);
