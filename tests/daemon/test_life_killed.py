@@ -82,12 +82,12 @@ class Alone(faults.FaultTest):
     def restarts(self):
         return self.all()["pair"].containers[0].restart_count
 
-    def start(self):
+    def start_one(self):
         self.node.workloads.Start(nacre_pb2.StartRequest(target="pair", container="one"), timeout=60)
 
-    def check(self):
+    def check_one(self):
         nacre_test.until(lambda: self.parts()["two"] == "running", what="the other runs on")
-        self.start()
+        self.start_one()
         nacre_test.until(lambda: self.parts()["one"] == "running" and self.runs() >= 2, what="its files of before, and another run")
         self.assertWhole()
         self.clear_all()
@@ -98,12 +98,12 @@ class Alone(faults.FaultTest):
         self.node.workloads.Stop(nacre_pb2.StopRequest(target="pair", container="one"))
         self.assertTrue(self.restart_with(NACRE_FAILPOINT=f"{place}=crash"))
         try:
-            self.start()
+            self.start_one()
         except nacre_test.grpc.RpcError as e:
             self.assertEqual(nacre_test.grpc.StatusCode.UNAVAILABLE, e.code())
         nacre_test.until(lambda: not self.node.alive, what=f"the crash at {place}")
         self.restart_plainly()
-        self.check()
+        self.check_one()
 
     @faults.for_each(["container.again", "container.rootfs"])
     def policy_at(self, place):
@@ -113,4 +113,4 @@ class Alone(faults.FaultTest):
         nacre_test.until(lambda: self.restarts() >= 1, what="it is tried again")
         self.assertAlive()
         self.restart_plainly()
-        self.check()
+        self.check_one()
