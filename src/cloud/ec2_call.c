@@ -35,7 +35,7 @@ int ec2_account_open(struct ec2_account *a, const char *region, const char *endp
 		return error_refuse(err, ERROR_INVALID, "the region is too long");
 	r = ec2_open_endpoint(a, endpoint, err);
 	if (r == 0)
-		r = http_open_authorities(&a->authorities, "AWS_CA_BUNDLE", err);
+		r = http_open_authorities(&a->authorities, "AWS_CA_BUNDLE", "", err);
 	return r < 0 ? r : credentials_open(&a->credentials, profile, err);
 }
 

@@ -550,7 +550,7 @@ static int gce_open_account(struct gce_account *a, const struct cloudmsg *begin,
 		return error_refuse(err, ERROR_INVALID, "the project or the zone is too long");
 	r = http_open_endpoint(&a->endpoint, *endpoint ? endpoint : GCE_URL, err);
 	if (r == 0)
-		r = http_open_authorities(&a->authorities, "SSL_CERT_FILE", err);
+		r = http_open_authorities(&a->authorities, "SSL_CERT_FILE", "", err);
 	return r < 0 ? r
 		     : gce_tokens_open(&a->tokens, cloudmsg_get(begin, "profile"), &a->authorities,
 				       err);

@@ -4,8 +4,10 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/file/fd.h"
@@ -84,6 +86,45 @@ static struct curl_slist *http_headers(const struct http_request *q)
 	return list;
 }
 
+/* In place of all that is checked of a certificate otherwise. */
+static int http_on_certificate(X509_STORE_CTX *c, void *userdata)
+{
+	const uint8_t *pinned = userdata;
+	X509 *certificate = X509_STORE_CTX_get0_cert(c);
+	uint8_t digest[EVP_MAX_MD_SIZE];
+	unsigned len = 0;
+	bool same = certificate && X509_digest(certificate, EVP_sha256(), digest, &len) == 1 &&
+		    len == HTTP_PIN_SIZE && memcmp(digest, pinned, len) == 0;
+
+	X509_STORE_CTX_set_error(c, same ? X509_V_OK : X509_V_ERR_CERT_UNTRUSTED);
+	return same;
+}
+
+static CURLcode http_on_tls(CURL *curl, void *ssl_ctx, void *userdata)
+{
+	(void)curl;
+	SSL_CTX_set_verify(ssl_ctx, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_cert_verify_callback(ssl_ctx, http_on_certificate, userdata);
+	return CURLE_OK;
+}
+
+/* Who the server has to be. */
+static void http_prepare_trust(const struct http *h)
+{
+	if (h->pinned) {
+		(void)curl_easy_setopt(h->curl, CURLOPT_SSL_VERIFYPEER, 0L);
+		(void)curl_easy_setopt(h->curl, CURLOPT_SSL_VERIFYHOST, 0L);
+		(void)curl_easy_setopt(h->curl, CURLOPT_SSL_CTX_FUNCTION, http_on_tls);
+		(void)curl_easy_setopt(h->curl, CURLOPT_SSL_CTX_DATA, (void *)(uintptr_t)h->pinned);
+	} else if (h->authorities && h->authorities->len) {
+		struct curl_blob blob = { .data = (void *)(uintptr_t)buf_data(h->authorities),
+					  .len = h->authorities->len,
+					  .flags = CURL_BLOB_NOCOPY };
+
+		(void)curl_easy_setopt(h->curl, CURLOPT_CAINFO_BLOB, &blob);
+	}
+}
+
 static void http_prepare(const struct http *h, const struct http_request *q,
 			 struct http_transfer *t, char *reason)
 {
@@ -103,13 +144,7 @@ static void http_prepare(const struct http *h, const struct http_request *q,
 	(void)curl_easy_setopt(h->curl, CURLOPT_HEADERFUNCTION, http_on_head);
 	(void)curl_easy_setopt(h->curl, CURLOPT_HEADERDATA, t);
 	(void)curl_easy_setopt(h->curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	if (h->authorities && h->authorities->len) {
-		struct curl_blob blob = { .data = (void *)(uintptr_t)buf_data(h->authorities),
-					  .len = h->authorities->len,
-					  .flags = CURL_BLOB_NOCOPY };
-
-		(void)curl_easy_setopt(h->curl, CURLOPT_CAINFO_BLOB, &blob);
-	}
+	http_prepare_trust(h);
 	if (str_eq(q->method, "POST")) {
 		(void)curl_easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE,
 				       (curl_off_t)q->body_len);
@@ -155,6 +190,14 @@ int http_ask(struct http *h, const struct http_request *q, struct http_answer *a
 	return 0;
 }
 
+bool http_header(struct http *h, const char *name, size_t at, char *to, size_t size)
+{
+	struct curl_header *found;
+
+	return curl_easy_header(h->curl, name, at, CURLH_HEADER, -1, &found) == CURLHE_OK &&
+	       str_copy(to, size, found->value) >= 0;
+}
+
 int http_open_endpoint(struct url *ret, const char *text, struct error *err)
 {
 	int r = url_parse(ret, text, err);
@@ -169,15 +212,31 @@ int http_open_endpoint(struct url *ret, const char *text, struct error *err)
 			    text);
 }
 
-int http_open_authorities(struct buf *ret, const char *variable, struct error *err)
+int http_open_authorities(struct buf *ret, const char *variable, const char *path,
+			  struct error *err)
 {
-	const char *path = getenv(variable);
+	bool named = *path;
 	int r;
 
+	if (!named)
+		path = getenv(variable);
 	if (str_empty(path))
 		path = HTTP_AUTHORITIES;
 	r = fd_read_file(AT_FDCWD, path, HTTP_AUTHORITIES_MAX, ret);
-	return r < 0 && r != -ENOENT ? error_set(err, r, "read %s", path) : 0;
+	return r < 0 && (named || r != -ENOENT) ? error_set(err, r, "read %s", path) : 0;
+}
+
+bool http_read_pin(uint8_t ret[HTTP_PIN_SIZE], const char *text)
+{
+	for (size_t i = 0; i < HTTP_PIN_SIZE; i++, text += 3) {
+		char digits[] = { text[0], text[0] ? text[1] : '\0', '\0' };
+
+		if (strspn(digits, "0123456789abcdefABCDEF") != 2 ||
+		    text[2] != (i + 1 < HTTP_PIN_SIZE ? ':' : '\0'))
+			return false;
+		ret[i] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+	return true;
 }
 
 void http_rest(int *ms)

@@ -15,9 +15,14 @@
  * thread. No redirect is followed, no proxy is asked, no cookie is kept.
  */
 
+#define HTTP_PIN_SIZE 32
+
 struct http {
 	void *curl;
 	const struct buf *authorities; /* certificates (PEM); NULL: there is no TLS */
+	/* SHA-256 of the one certificate that a server may show, whoever signed it; NULL: the
+	 * authorities decide. */
+	const uint8_t *pinned;
 };
 
 struct http_request {
@@ -46,11 +51,19 @@ void http_done(struct http *h);
 int http_ask(struct http *h, const struct http_request *q, struct http_answer *a, struct buf *body,
 	     struct error *err);
 
+/* The header of the last answer, the at-th one of that name, where there is one that fits. Until
+ * the next request. */
+bool http_header(struct http *h, const char *name, size_t at, char *to, size_t size);
+
 /* Where keys are shown: https, or http to a loopback address. ERROR_INVALID says which of both it
  * is not. */
 int http_open_endpoint(struct url *ret, const char *text, struct error *err);
-/* The certificates in the file that the variable names, else those of the system, if any. */
-int http_open_authorities(struct buf *ret, const char *variable, struct error *err);
+/* The certificates in the file at path, or where that is "" in the one that the variable names,
+ * else those of the system, if any. */
+int http_open_authorities(struct buf *ret, const char *variable, const char *path,
+			  struct error *err);
+/* "AA:BB:…" of a SHA-256. */
+bool http_read_pin(uint8_t ret[HTTP_PIN_SIZE], const char *text);
 /* A pause before the next try: from 0.1 s on (*ms 0), doubled to 5 s, with jitter, so that those
  * who were refused together do not come together. */
 void http_rest(int *ms);

@@ -99,7 +99,8 @@ static int program_run(struct program *p, struct error *err)
 
 static int program_find(struct program *p, const char *name, struct error *err)
 {
-	static const struct cloud_provider *const all[] = { &ec2_provider, &gce_provider };
+	static const struct cloud_provider *const all[] = { &ec2_provider, &gce_provider,
+							    &vsphere_provider };
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (str_eq(all[i]->name, name))

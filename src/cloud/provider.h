@@ -61,6 +61,6 @@ struct cloud_provider {
 		       const char **ret_time, struct cloud_fault *f, struct error *err);
 };
 
-extern const struct cloud_provider ec2_provider, gce_provider;
+extern const struct cloud_provider ec2_provider, gce_provider, vsphere_provider;
 
 #endif

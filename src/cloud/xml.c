@@ -9,6 +9,9 @@
 #include "base/text/str.h"
 
 #define XML_BYTES_MAX (8 << 20)
+/* Between a namespace and a name; no part of either. */
+#define XML_SEPARATOR '\n'
+#define XML_XSI_TYPE "http://www.w3.org/2001/XMLSchema-instance\ntype"
 
 struct xml_reader {
 	XML_Parser parser;
@@ -44,13 +47,39 @@ static void xml_take_text(struct xml_reader *x)
 		x->at->text = copy;
 }
 
+/* The namespace of most elements is that of the one around them. */
+static int xml_set_name(struct xml_reader *x, struct xml_node *n, const char *name)
+{
+	const char *end = strchr(name, XML_SEPARATOR);
+	size_t len = end ? (size_t)(end - name) : 0;
+
+	n->name = arena_strdup(x->arena, end ? end + 1 : name);
+	if (x->at && strlen(x->at->space) == len && strncmp(x->at->space, name, len) == 0)
+		n->space = x->at->space;
+	else
+		n->space = len ? arena_strndup(x->arena, name, len) : "";
+	return n->name && n->space ? 0 : -ENOMEM;
+}
+
+static int xml_set_type(struct xml_reader *x, struct xml_node *n, const char **attributes)
+{
+	const char *type = "", *colon;
+
+	for (size_t i = 0; attributes[i]; i += 2)
+		if (str_eq(attributes[i], XML_XSI_TYPE) ||
+		    (str_eq(attributes[i], "type") && !*type))
+			type = attributes[i + 1];
+	/* Such a name has a prefix at most. */
+	colon = strrchr(type, ':');
+	n->type = *type ? arena_strdup(x->arena, colon ? colon + 1 : type) : "";
+	return n->type ? 0 : -ENOMEM;
+}
+
 static void xml_on_start(void *userdata, const char *name, const char **attributes)
 {
 	struct xml_reader *x = userdata;
-	const char *colon = strrchr(name, ':');
 	struct xml_node *n = NULL;
 
-	(void)attributes;
 	buf_clear(&x->text);
 	if (x->depth == XML_DEPTH_MAX) {
 		xml_stop(x, -EINVAL, "nested too deep");
@@ -61,9 +90,7 @@ static void xml_on_start(void *userdata, const char *name, const char **attribut
 		return;
 	}
 	n = arena_zalloc(x->arena, 1, sizeof(*n));
-	if (n)
-		n->name = arena_strdup(x->arena, colon ? colon + 1 : name);
-	if (!n || !n->name) {
+	if (!n || xml_set_name(x, n, name) < 0 || xml_set_type(x, n, attributes) < 0) {
 		xml_stop(x, -ENOMEM, "out of memory");
 		return;
 	}
@@ -144,7 +171,7 @@ int xml_parse(struct xml_node **ret, struct arena *arena, const void *data, size
 		return error_refuse(err, ERROR_INVALID, "the XML has more than %d bytes",
 				    XML_BYTES_MAX);
 	/* Whatever encoding the document claims: the clouds write UTF-8. */
-	x.parser = XML_ParserCreate("UTF-8");
+	x.parser = XML_ParserCreateNS("UTF-8", XML_SEPARATOR);
 	if (!x.parser)
 		return error_set(err, -ENOMEM, "read XML");
 	r = xml_run(&x, data, len, err);

@@ -9,8 +9,9 @@
 
 /*
  * A document of XML as a tree, in an arena. Of a document the elements and their text are kept:
- * names without their namespace's prefix, no attributes, no comments. A document type declaration
- * is refused, so there are no entities but the five of XML itself.
+ * names and their namespaces, whatever the prefix; of attributes only those that name a type; no
+ * comments. A document type declaration is refused, so there are no entities but the five of XML
+ * itself, and so is a prefix that nobody has declared.
  */
 
 #define XML_DEPTH_MAX 32
@@ -19,7 +20,9 @@
 
 struct xml_node {
 	const char *name;
-	const char *text; /* "" where there is none; of its own, without that of its elements */
+	const char *space; /* the namespace's URI, or "" */
+	const char *type;  /* of xsi:type the local name, else the attribute "type", or "" */
+	const char *text;  /* "" where there is none; of its own, without that of its elements */
 	struct xml_node *parent, *first, *last, *next;
 };
 

@@ -37,6 +37,31 @@ static void a_tree(void)
 	CHECK(!xml_find(n, "c/d/e") && !xml_find(n, "x/y") && !xml_child(n, "cc"));
 }
 
+/* By what a prefix stands for, not by what it is called. */
+static void namespaces(void)
+{
+	_cleanup_(arena_done) struct arena a = ARENA_INIT;
+	const struct xml_node *n, *b;
+
+	CHECK_INT(parse(&a,
+			"<A xmlns='urn:one' xmlns:i='http://www.w3.org/2001/XMLSchema-instance'>"
+			"<b i:type='x:T' type='k'/><n:c xmlns:n='urn:two' type='k'><d/></n:c>"
+			"<e xmlns=''/></A>",
+			&n, NULL),
+		  0);
+	if (!n)
+		return;
+	b = xml_child(n, "b");
+	CHECK_STR(n->space, "urn:one");
+	CHECK_STR(n->type, "");
+	CHECK_STR(b->space, "urn:one");
+	CHECK_STR(b->type, "T");
+	CHECK_STR(xml_child(n, "c")->space, "urn:two");
+	CHECK_STR(xml_child(n, "c")->type, "k");
+	CHECK_STR(xml_find(n, "c/d")->space, "urn:one");
+	CHECK_STR(xml_child(n, "e")->space, "");
+}
+
 static void refused(const char *text, const char *why)
 {
 	_cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -56,6 +81,7 @@ static void what_is_refused(void)
 	refused("<a><b></a>", "mismatched tag");
 	refused("<!DOCTYPE a [<!ENTITY x \"y\">]><a>&x;</a>", "document type");
 	refused("<a>&x;</a>", "undefined entity");
+	refused("<x:a/>", "unbound prefix");
 	for (int i = 0; i < XML_DEPTH_MAX + 1 && r == 0; i++)
 		r = buf_add_str(&deep, "<a>");
 	CHECK_INT(r, 0);
@@ -78,5 +104,5 @@ static void what_is_long(void)
 	CHECK_INT(parse(&a, (const char *)buf_data(&b), &n, NULL), -ENOMEM);
 }
 
-UNIT_MAIN({ "a tree", a_tree }, { "what is refused", what_is_refused },
-	  { "what is long", what_is_long })
+UNIT_MAIN({ "a tree", a_tree }, { "namespaces", namespaces },
+	  { "what is refused", what_is_refused }, { "what is long", what_is_long })

@@ -86,9 +86,9 @@ int clouds_check(const struct clouds *all, struct error *err)
 	if (all->helper)
 		return 0;
 	return error_refuse(err, ERROR_PRECONDITION,
-			    "no cloud is configured on this node (cloud.ec2.region or "
-			    "cloud.gce.zone in its configuration says where; doc/cloud.md says the "
-			    "rest)");
+			    "no cloud is configured on this node (cloud.ec2.region, "
+			    "cloud.gce.zone or cloud.vsphere.datacenter in its configuration says "
+			    "where; doc/cloud.md says the rest)");
 }
 
 /* The cloud bounds how often it is asked; the machines of this node are not to wait for users. */
@@ -137,6 +137,9 @@ static int clouds_put_words(struct clouds *all, const struct cloud_wish *wish, c
 		      { "image", wish->image },
 		      { "type", type },
 		      { "subnet", s->subnet },
+		      { "folder", s->folder },
+		      { "pool", s->pool },
+		      { "datastore", s->datastore },
 		      { "key-name", s->key_name },
 		      { "instance-profile", s->instance_profile },
 		      { "user-data", wish->user_data ?: "" } };
@@ -161,28 +164,55 @@ static int clouds_put_names(struct buf *b, const char *id, const char *name)
 	return r < 0 ? r : cloudmsg_put(b, "tag", "Name=%s", name);
 }
 
+/* vSphere has no types, and is told the size. */
+static int clouds_put_size(struct buf *b, const struct cloud_type *size)
+{
+	int r = 0;
+
+	if (size->cpus)
+		r = cloudmsg_put(b, "cpus", "%u", size->cpus);
+	if (r == 0 && size->memory)
+		r = cloudmsg_put(b, "memory", "%llu",
+				 (unsigned long long)((size->memory + (1 << 20) - 1) >> 20));
+	return r;
+}
+
+static int clouds_plan(const struct clouds *all, const struct cloud_wish *wish,
+		       struct cloud_type *ret, struct error *err)
+{
+	const struct cloud_type *type;
+	int r = 0;
+
+	if (*wish->type && !cloud_word_is_valid(wish->type))
+		return error_field(err, ERROR_INVALID, "type", "\"%.64s\" is no type of a machine",
+				   wish->type);
+	if (str_eq(clouds_provider(all), "vsphere"))
+		return cloud_plan_size(all->config.settings, wish->type, wish->cpus, wish->memory,
+				       ret, err);
+	*ret = (struct cloud_type){ .cpus = 0 };
+	if (*wish->type)
+		return 0;
+	r = cloud_plan_type(all->config.settings, wish->cpus, wish->memory, &type, err);
+	if (r == 0)
+		(void)str_copy(ret->name, sizeof(ret->name), type->name);
+	return r;
+}
+
 /* The words of the call, and who it is for. */
 static int clouds_prepare(struct clouds *all, const struct cloud_wish *wish, struct buf *b,
 			  char id[ID_SIZE], char name[NAME_LABEL_MAX + 1], struct error *err)
 {
-	const struct cloud_type *type;
-	const char *type_name = wish->type;
+	struct cloud_type size;
 	char token[CLOUD_TOKEN_MAX + 1], more[ID_SIZE];
 	int r;
 
 	if (!cloud_word_is_valid(wish->image))
 		return error_field(err, ERROR_INVALID, "image",
 				   "required: an image as the cloud calls it, \"ami-…\", "
-				   "\"projects/…/images/…\"");
-	if (*type_name && !cloud_word_is_valid(type_name))
-		return error_field(err, ERROR_INVALID, "type", "\"%.64s\" is no type of a machine",
-				   type_name);
-	if (!*type_name) {
-		r = cloud_plan_type(all->config.settings, wish->cpus, wish->memory, &type, err);
-		if (r < 0)
-			return r;
-		type_name = type->name;
-	}
+				   "\"projects/…/images/…\", the path of a template");
+	r = clouds_plan(all, wish, &size, err);
+	if (r < 0)
+		return r;
 	r = id_new(id);
 	if (r == 0)
 		r = id_new(more);
@@ -193,7 +223,9 @@ static int clouds_prepare(struct clouds *all, const struct cloud_wish *wish, str
 		(void)str_copy(name, NAME_LABEL_MAX + 1, wish->name);
 	else
 		(void)str_printf(name, NAME_LABEL_MAX + 1, "vm-%.8s", id);
-	r = clouds_put_words(all, wish, type_name, token, b);
+	r = clouds_put_words(all, wish, *wish->type ? wish->type : size.name, token, b);
+	if (r == 0)
+		r = clouds_put_size(b, &size);
 	if (r == 0)
 		r = clouds_put_names(b, id, name);
 	return r < 0 ? error_set(err, r, "make a machine in the cloud") : 0;

@@ -79,7 +79,7 @@ struct clouds *clouds_free(struct clouds *all);
 
 /* A machine as it is shown; lives until the loop turns. */
 struct cloud_view {
-	const char *provider; /* "ec2", "gce" */
+	const char *provider; /* "ec2", "gce", "vsphere" */
 	const char *id, *name, *image, *type, *region, *instance, *address, *zone, *reason;
 	const char *owner; /* the instance of this node that it is; "": none */
 	enum cloud_state state;
@@ -163,7 +163,7 @@ int clouds_collect(struct clouds *all, const struct cloud_collect_wish *wish, cl
 		   void *userdata, struct error *err);
 /* The name of this node in the tags. */
 const char *clouds_node(const struct clouds *all);
-/* The cloud that is configured, "ec2" or "gce". */
+/* The cloud that is configured, "ec2", "gce" or "vsphere". */
 const char *clouds_provider(const struct clouds *all);
 
 #endif

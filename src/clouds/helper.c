@@ -35,7 +35,7 @@ struct cloud_question {
 
 struct cloud_helper {
 	struct loop *loop;
-	char *program, *provider, *project, *region, *endpoint, *profile;
+	char *program, *provider, *project, *region, *endpoint, *profile, *trust;
 	bool running;
 	struct isolate_child child;
 	int sock_fd;
@@ -63,6 +63,8 @@ static const char *const helper_variables[] = {
 	"AWS_EC2_METADATA_SERVICE_ENDPOINT",
 	"GOOGLE_APPLICATION_CREDENTIALS",
 	"GCE_METADATA_HOST",
+	"GOVC_USERNAME",
+	"GOVC_PASSWORD",
 	"SSL_CERT_FILE",
 };
 
@@ -346,7 +348,8 @@ static int helper_begin(struct cloud_helper *h, int fd)
 		const char *key, *value;
 	} words[] = { { "verb", "begin" },         { "provider", h->provider },
 		      { "project", h->project },   { "region", h->region },
-		      { "endpoint", h->endpoint }, { "profile", h->profile } };
+		      { "endpoint", h->endpoint }, { "profile", h->profile },
+		      { "trust", h->trust } };
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(words) && r == 0; i++)
@@ -412,6 +415,7 @@ int cloud_helper_new(struct cloud_helper **ret, const struct cloud_helper_config
 				    .region = strdup(config->region),
 				    .endpoint = strdup(config->endpoint),
 				    .profile = strdup(config->profile),
+				    .trust = strdup(config->trust),
 				    .child = ISOLATE_CHILD_INIT,
 				    .sock_fd = -1,
 				    .pause = HELPER_PAUSE_FIRST };
@@ -419,7 +423,7 @@ int cloud_helper_new(struct cloud_helper **ret, const struct cloud_helper_config
 	loop_timer_init(&h->again, h->loop, helper_on_again);
 	loop_defer_init(&h->lost, h->loop, helper_on_lost);
 	if (!h->program || !h->provider || !h->project || !h->region || !h->endpoint ||
-	    !h->profile) {
+	    !h->profile || !h->trust) {
 		(void)cloud_helper_free(h);
 		return error_set(err, -ENOMEM, "clouds");
 	}
@@ -444,6 +448,7 @@ struct cloud_helper *cloud_helper_free(struct cloud_helper *h)
 	free(h->region);
 	free(h->endpoint);
 	free(h->profile);
+	free(h->trust);
 	free(h);
 	return NULL;
 }

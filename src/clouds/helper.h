@@ -25,7 +25,7 @@ struct loop;
 struct cloud_helper_config {
 	struct loop *loop;
 	const char *program; /* path of nacre-cloud; these are copied */
-	const char *provider, *project, *region, *endpoint, *profile;
+	const char *provider, *project, *region, *endpoint, *profile, *trust;
 };
 
 /* Callbacks for the answer to a question. Neither is called within the call that asks. */

@@ -19,10 +19,10 @@
 #include "clouds/model.h"
 
 #define CLOUD_LEASE_PACE (60 * NSEC_PER_SEC)
-/* In one question: a packet has 256 words. Google changes the labels of one machine in a call,
- * after another that reads them. */
+/* In one question: a packet has 256 words. Others than EC2 change one machine in a call, and
+ * need more calls around it. */
 #define CLOUD_LEASE_MANY 200
-#define CLOUD_LEASE_MANY_GCE 8
+#define CLOUD_LEASE_FEW 8
 
 static uint64_t lease_length(const struct clouds *all)
 {
@@ -85,7 +85,7 @@ void clouds_renew(struct clouds *all)
 	const nsec_t pace = MIN(CLOUD_LEASE_PACE, all->config.settings->lease / 4);
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	const size_t many =
-		str_eq(clouds_provider(all), "gce") ? CLOUD_LEASE_MANY_GCE : CLOUD_LEASE_MANY;
+		str_eq(clouds_provider(all), "ec2") ? CLOUD_LEASE_MANY : CLOUD_LEASE_FEW;
 	struct cloud_vm *vm;
 	uint64_t now;
 	bool more = false;

@@ -64,8 +64,9 @@ int cloud_plan_type(const struct cloud_settings *s, unsigned cpus, uint64_t memo
 
 	if (s->n_types == 0)
 		return error_field(err, ERROR_INVALID, "type",
-				   "required: the configuration has no cloud.ec2.types to choose "
-				   "from");
+				   "required: the configuration has no cloud.%s.types to choose "
+				   "from",
+				   s->provider);
 	for (size_t i = 0; i < s->n_types; i++) {
 		const struct cloud_type *t = &s->types[i];
 
@@ -75,9 +76,34 @@ int cloud_plan_type(const struct cloud_settings *s, unsigned cpus, uint64_t memo
 	}
 	if (!best)
 		return error_refuse(err, ERROR_EXHAUSTED,
-				    "no type of cloud.ec2.types in the configuration has %u "
+				    "no type of cloud.%s.types in the configuration has %u "
 				    "processors and %llu bytes of memory",
-				    cpus, (unsigned long long)memory);
+				    s->provider, cpus, (unsigned long long)memory);
 	*ret = best;
 	return 0;
+}
+
+int cloud_plan_size(const struct cloud_settings *s, const char *type, unsigned cpus,
+		    uint64_t memory, struct cloud_type *ret, struct error *err)
+{
+	const struct cloud_type *found;
+	int r;
+
+	*ret = (struct cloud_type){ .cpus = cpus, .memory = memory };
+	for (size_t i = 0; *type && i < s->n_types; i++) {
+		if (!str_eq(s->types[i].name, type))
+			continue;
+		*ret = s->types[i];
+		return 0;
+	}
+	if (*type)
+		return error_field(err, ERROR_INVALID, "type",
+				   "\"%.32s\" is none of cloud.vsphere.types in the configuration",
+				   type);
+	if (s->n_types == 0)
+		return 0;
+	r = cloud_plan_type(s, cpus, memory, &found, err);
+	if (r == 0)
+		*ret = *found;
+	return r;
 }

@@ -31,12 +31,16 @@ struct cloud_type {
 };
 
 struct cloud_settings {
-	const char *provider;  /* "ec2", "gce" (doc/cloud.md); static */
-	char region[64];       /* "": there is no cloud. Of gce the zone */
-	char project[64];      /* of gce */
-	bool has_ec2, has_gce; /* a key of it is there: only one of both */
+	const char *provider; /* "ec2", "gce", "vsphere" (doc/cloud.md); static */
+	/* "": there is no cloud. Of gce the zone, of vsphere the datacenter. */
+	char region[64];
+	char project[64];                   /* of gce; of vsphere the host of its vCenter */
+	bool has_ec2, has_gce, has_vsphere; /* a key of it is there: only one of them */
 	char endpoint[256], profile[CLOUD_WORD_MAX + 1];
 	char cluster[64];
+	/* Of vsphere: where machines go, and what the vCenter is checked by. */
+	char folder[CLOUD_WORD_MAX + 1], pool[CLOUD_WORD_MAX + 1], datastore[CLOUD_WORD_MAX + 1];
+	char trust[CLOUD_WORD_MAX + 1];
 	char subnet[CLOUD_WORD_MAX + 1], key_name[CLOUD_WORD_MAX + 1];
 	char instance_profile[CLOUD_WORD_MAX + 1];
 	char agent[CLOUD_WORD_MAX + 1]; /* the image of instances of kind ec2; "": there are none */
@@ -57,5 +61,10 @@ int cloud_type_parse(const char *text, struct cloud_type *ret);
  * first of the table. ERROR_INVALID names `type`, ERROR_EXHAUSTED what is too much. */
 int cloud_plan_type(const struct cloud_settings *s, unsigned cpus, uint64_t memory,
 		    const struct cloud_type **ret, struct error *err);
+/* The same for vsphere, which knows no types: those of the table are names for a size, and without
+ * a table the size is what was asked for (0: that of the template). *ret: name "" where it has
+ * none. */
+int cloud_plan_size(const struct cloud_settings *s, const char *type, unsigned cpus,
+		    uint64_t memory, struct cloud_type *ret, struct error *err);
 
 #endif

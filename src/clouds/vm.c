@@ -722,14 +722,17 @@ static int cloud_vm_check_reach(const struct cloud_vm *vm, struct error *err)
 	if (!*s->region)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s is a machine in a cloud, and none is configured any more "
-				    "(cloud.ec2.region or cloud.gce.zone; it is in %s of %s)",
+				    "(cloud.ec2.region, cloud.gce.zone or "
+				    "cloud.vsphere.datacenter; it is in %s of %s)",
 				    vm->name, region, cloud_vm_provider(vm));
 	if (vm->elsewhere)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s is in the region %s, and cloud.%s of the "
 				    "configuration is %s",
 				    vm->name, region,
-				    str_eq(s->provider, "gce") ? "gce.zone" : "ec2.region",
+				    str_eq(s->provider, "vsphere") ? "vsphere.datacenter"
+				    : str_eq(s->provider, "gce")   ? "gce.zone"
+								   : "ec2.region",
 				    s->region);
 	return 0;
 }

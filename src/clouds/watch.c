@@ -173,7 +173,8 @@ int clouds_begin(struct clouds *all, struct error *err)
 					       .project = s->project,
 					       .region = s->region,
 					       .endpoint = s->endpoint,
-					       .profile = s->profile };
+					       .profile = s->profile,
+					       .trust = s->trust };
 	int r;
 
 	clouds_tell_stranded(all);

@@ -319,6 +319,15 @@ CLOUD_KEY(gce_credentials)
 CLOUD_KEY(gce_subnet)
 CLOUD_KEY(gce_tags)
 CLOUD_KEY(gce_types)
+CLOUD_KEY(vsphere_endpoint)
+CLOUD_KEY(vsphere_credentials)
+CLOUD_KEY(vsphere_ca_file)
+CLOUD_KEY(vsphere_thumbprint)
+CLOUD_KEY(vsphere_datacenter)
+CLOUD_KEY(vsphere_folder)
+CLOUD_KEY(vsphere_pool)
+CLOUD_KEY(vsphere_datastore)
+CLOUD_KEY(vsphere_types)
 
 /* Absolute paths, parted by colons; each is set_absolute()'s. */
 static int set_directories(char *to, size_t size, const char *value)
@@ -516,6 +525,21 @@ static const struct config_key config_keys[] = {
 	{ "cloud.gce.types", set_gce_types,
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in e2-small=2:2GiB:0.0168; at most 32",
 	  true },
+	{ "cloud.vsphere.endpoint", set_vsphere_endpoint,
+	  "the URL of a vCenter, https://HOST/sdk; http on this host alone" },
+	{ "cloud.vsphere.datacenter", set_vsphere_datacenter,
+	  "the name of a datacenter; %20 is a blank" },
+	{ "cloud.vsphere.resource_pool", set_vsphere_pool,
+	  "a path below the datacenter's hosts, as in cluster-1/Resources" },
+	{ "cloud.vsphere.folder", set_vsphere_folder, "a path below the datacenter's machines" },
+	{ "cloud.vsphere.datastore", set_vsphere_datastore, "the name of a datastore" },
+	{ "cloud.vsphere.credentials", set_vsphere_credentials, "the absolute path of a file" },
+	{ "cloud.vsphere.ca_file", set_vsphere_ca_file,
+	  "the absolute path of a file, and not beside thumbprint" },
+	{ "cloud.vsphere.thumbprint", set_vsphere_thumbprint,
+	  "the SHA-256 of a certificate, AA:BB:… of 32 bytes, and not beside ca_file" },
+	{ "cloud.vsphere.types", set_vsphere_types,
+	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in small=2:2GiB; at most 32", true },
 	{ "identity.svid_life", set_svid_life, "a duration from 2s to 24h" },
 	{ "metrics.listen", set_metrics_listen,
 	  "an address of one interface with a port, \"127.0.0.1:9464\" or \"[::1]:9464\"" },

@@ -79,6 +79,16 @@
  *       subnet: NAME           # of the zone's region; default: the network "default"
  *       tags: [ nacre ]        # network tags, by which firewall rules choose machines
  *       types: [ "e2-small=2:2GiB:0.0168" ]
+ *     vsphere:                 # VMware's, in place of ec2; the first three switch it on
+ *       endpoint: https://vcenter.example/sdk
+ *       datacenter: DC         # %20 is a blank, here and in the next three
+ *       resource_pool: cluster-1/Resources  # below the datacenter's hosts
+ *       folder: nacre          # below the datacenter's machines; default: among them
+ *       datastore: NAME        # default: that of the template
+ *       credentials: PATH      # lines of GOVC_USERNAME= and GOVC_PASSWORD=; default: environment
+ *       ca_file: PATH          # that signed the vCenter's certificate; default: the system's
+ *       thumbprint: AA:BB:…    # or the SHA-256 of that certificate
+ *       types: [ "small=2:2GiB" ]  # names for sizes; default: what is asked for
  *   metrics:
  *     listen: 127.0.0.1:9464   # where Prometheus scrapes /metrics; default: nowhere
  *   storage:

@@ -8,6 +8,8 @@
 #include "base/text/str.h"
 #include "clouds/plan.h"
 
+#define VSPHERE_THUMBPRINT_LEN 95 /* of SHA-256, "AA:BB:…" */
+
 static int set_cloud_word(char *to, size_t size, const char *value)
 {
 	return cloud_word_is_valid(value) ? str_copy(to, size, value) : -EINVAL;
@@ -181,6 +183,80 @@ int config_gce_types(struct cloud_settings *s, const char *value)
 	return add_type(s, value);
 }
 
+/* ---- vsphere ---- */
+
+static void vsphere_use(struct cloud_settings *s)
+{
+	s->has_vsphere = true;
+	s->provider = "vsphere";
+}
+
+/* Its host says which vCenter a machine is in. */
+int config_vsphere_endpoint(struct cloud_settings *s, const char *value)
+{
+	const char *host = strstr(value, "://");
+	size_t n = host ? strcspn(host + 3, "/") : 0;
+
+	vsphere_use(s);
+	if (n == 0 || n >= sizeof(s->project))
+		return -EINVAL;
+	memcpy(s->project, host + 3, n);
+	s->project[n] = '\0';
+	return set_endpoint(s, value);
+}
+
+int config_vsphere_credentials(struct cloud_settings *s, const char *value)
+{
+	vsphere_use(s);
+	return *value == '/' ? set_cloud_word(s->profile, sizeof(s->profile), value) : -EINVAL;
+}
+
+int config_vsphere_ca_file(struct cloud_settings *s, const char *value)
+{
+	vsphere_use(s);
+	return *value == '/' && !*s->trust ? set_cloud_word(s->trust, sizeof(s->trust), value)
+					   : -EINVAL;
+}
+
+int config_vsphere_thumbprint(struct cloud_settings *s, const char *value)
+{
+	vsphere_use(s);
+	if (*s->trust || strlen(value) != VSPHERE_THUMBPRINT_LEN ||
+	    value[strspn(value, "0123456789abcdefABCDEF:")])
+		return -EINVAL;
+	return str_copy(s->trust, sizeof(s->trust), value);
+}
+
+int config_vsphere_datacenter(struct cloud_settings *s, const char *value)
+{
+	vsphere_use(s);
+	return strchr(value, '/') ? -EINVAL : set_cloud_word(s->region, sizeof(s->region), value);
+}
+
+int config_vsphere_folder(struct cloud_settings *s, const char *value)
+{
+	vsphere_use(s);
+	return set_cloud_word(s->folder, sizeof(s->folder), value);
+}
+
+int config_vsphere_pool(struct cloud_settings *s, const char *value)
+{
+	vsphere_use(s);
+	return set_cloud_word(s->pool, sizeof(s->pool), value);
+}
+
+int config_vsphere_datastore(struct cloud_settings *s, const char *value)
+{
+	vsphere_use(s);
+	return set_cloud_word(s->datastore, sizeof(s->datastore), value);
+}
+
+int config_vsphere_types(struct cloud_settings *s, const char *value)
+{
+	vsphere_use(s);
+	return add_type(s, value);
+}
+
 /* ---- the whole ---- */
 
 int config_cloud_check(const struct cloud_settings *s, const char *path, struct error *err)
@@ -189,6 +265,18 @@ int config_cloud_check(const struct cloud_settings *s, const char *path, struct 
 		return error_refuse(err, ERROR_INVALID,
 				    "%s: cloud.gce: not beside cloud.ec2: a node has one cloud",
 				    path);
+	if (s->has_vsphere && (s->has_ec2 || s->has_gce))
+		return error_refuse(err, ERROR_INVALID,
+				    "%s: cloud.vsphere: not beside cloud.%s: a node has one cloud",
+				    path, s->has_ec2 ? "ec2" : "gce");
+	if (s->has_vsphere && (!*s->region || !*s->endpoint || !*s->pool))
+		return error_refuse(err, ERROR_INVALID,
+				    "%s: cloud.vsphere.%s: required beside the other keys of "
+				    "cloud.vsphere",
+				    path,
+				    !*s->region     ? "datacenter"
+				    : !*s->endpoint ? "endpoint"
+						    : "resource_pool");
 	if (s->has_ec2 && !*s->region)
 		return error_refuse(err, ERROR_INVALID,
 				    "%s: cloud.ec2.region: required beside the other keys of "

@@ -31,6 +31,16 @@ int config_gce_subnet(struct cloud_settings *s, const char *value);
 int config_gce_tags(struct cloud_settings *s, const char *value);
 int config_gce_types(struct cloud_settings *s, const char *value);
 
+int config_vsphere_endpoint(struct cloud_settings *s, const char *value);
+int config_vsphere_credentials(struct cloud_settings *s, const char *value);
+int config_vsphere_ca_file(struct cloud_settings *s, const char *value);
+int config_vsphere_thumbprint(struct cloud_settings *s, const char *value);
+int config_vsphere_datacenter(struct cloud_settings *s, const char *value);
+int config_vsphere_folder(struct cloud_settings *s, const char *value);
+int config_vsphere_pool(struct cloud_settings *s, const char *value);
+int config_vsphere_datastore(struct cloud_settings *s, const char *value);
+int config_vsphere_types(struct cloud_settings *s, const char *value);
+
 /* Once all is read: what must be there together, and what must not. ERROR_INVALID. */
 int config_cloud_check(const struct cloud_settings *s, const char *path, struct error *err);
 

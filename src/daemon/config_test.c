@@ -99,6 +99,12 @@ static void reads_which_cloud(void)
 		"cloud:\n  gce:\n    project: p/q\n    zone: z-a\n",
 		"cloud:\n  gce:\n    credentials: a.json\n    project: p\n    zone: z-a\n",
 		"cloud:\n  ec2:\n    region: r\n  gce:\n    project: p\n    zone: z-a\n",
+		"cloud:\n  vsphere:\n    datacenter: d\n    endpoint: https://v/sdk\n",
+		"cloud:\n  vsphere:\n    datacenter: d\n    resource_pool: p\n",
+		"cloud:\n  vsphere:\n    endpoint: https://v/sdk\n    resource_pool: p\n",
+		"cloud:\n  vsphere:\n    thumbprint: AA:BB\n",
+		"cloud:\n  ec2:\n    region: r\n  vsphere:\n    datacenter: d\n    endpoint: "
+		"https://v/sdk\n    resource_pool: p\n",
 		"cloud:\n  lease: 500ms\n",
 		"cloud:\n  lease: 800h\n",
 	};
@@ -113,6 +119,15 @@ static void reads_which_cloud(void)
 	CHECK_STR(c.cloud.region, "z-a");
 	CHECK_STR(c.cloud.project, "p");
 	CHECK(c.cloud.n_groups == 1 && c.cloud.lease == 7200 * NSEC_PER_SEC);
+	CHECK_INT(load("cloud:\n  vsphere:\n    datacenter: My%20DC\n    endpoint: "
+		       "https://v:8443/sdk\n"
+		       "    resource_pool: c/Resources\n    ca_file: /etc/v.pem\n",
+		       &c, NULL),
+		  0);
+	CHECK_STR(c.cloud.provider, "vsphere");
+	CHECK_STR(c.cloud.project, "v:8443");
+	CHECK_STR(c.cloud.region, "My%20DC");
+	CHECK_STR(c.cloud.trust, "/etc/v.pem");
 	CHECK_INT(load("cloud:\n  ec2:\n    region: r\n", &c, NULL), 0);
 	CHECK_STR(c.cloud.provider, "ec2");
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)

@@ -6,11 +6,12 @@
 #include "base/macros.h"
 
 static const char *const cloudmsg_keys[] = {
-	"verb",     "number",  "region", "endpoint",         "profile",  "token",    "image",
-	"type",     "subnet",  "group",  "instance-profile", "key-name", "tag",      "user-data",
-	"dry-run",  "id",      "state",  "address",          "zone",     "launched", "reason",
-	"kind",     "text",    "code",   "unknown",          "output",   "time",     "now",
-	"provider", "project",
+	"verb",     "number",  "region", "endpoint",         "profile",  "token",     "image",
+	"type",     "subnet",  "group",  "instance-profile", "key-name", "tag",       "user-data",
+	"dry-run",  "id",      "state",  "address",          "zone",     "launched",  "reason",
+	"kind",     "text",    "code",   "unknown",          "output",   "time",      "now",
+	"provider", "project", "trust",  "folder",           "pool",     "datastore", "cpus",
+	"memory",
 };
 
 static const struct keyed_keys cloudmsg_table = { cloudmsg_keys, ARRAY_SIZE(cloudmsg_keys),

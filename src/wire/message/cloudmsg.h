@@ -15,10 +15,13 @@
  * well.
  *
  * The daemon says first, once:
- *   verb=begin      provider ("ec2", "gce"), region (of gce the zone), project (of gce); endpoint
- *                   and profile (of gce the file of a key), "" for the usual ones
+ *   verb=begin      provider ("ec2", "gce", "vsphere"), region (of gce the zone, of vsphere the
+ *                   datacenter), project (of gce; of vsphere the host of endpoint); endpoint and
+ *                   profile (of the others the file of a key), "" for the usual ones; trust (of
+ *                   vsphere: the file of authorities, or the SHA-256 of a certificate)
  * and then, each with a `number` that the answer has again:
  *   verb=create     token, image, type; provider and project for the record alone; subnet,
+ *                   folder, pool, datastore, cpus, memory (MiB; these five of vsphere),
  *                   key-name, instance-profile where there is one; user-data (base64) likewise;
  *                   group and tag ("KEY=VALUE") any number of times; dry-run=yes makes nothing
  *   verb=list       tag, any number of times: machines that have them all
