@@ -79,7 +79,7 @@ class CloudTest(unittest.TestCase):
 
     def helpers(self):
         path = os.path.join(nacre_test.BUILD, "libexec", "nacre", "nacre-cloud")
-        return [int(line.split()[0]) for line in host.processes_of(path)]
+        return host.processes_here(path)
 
 
 class Life(CloudTest):

@@ -17,7 +17,7 @@ from nacre_test import runtime_pb2
 LIBEXEC = os.path.join(nacre_test.BUILD, "libexec", "nacre")
 # The helpers, and what they may be linked with; whatever else appears was not thought about.
 LIBC = {"libc", "ld-linux-x86-64", "ld-linux-aarch64"}
-HELPERS = {"nacre-cloud": {"libcrypto", "libcurl", "libexpat", "libnettle", "libseccomp", *LIBC},
+HELPERS = {"nacre-cloud": {"libcrypto", "libssl", "libcurl", "libexpat", "libnettle", "libseccomp", *LIBC},
            "nacre-cni": LIBC,
            "nacre-fetch": {"libisal", *LIBC},
            "nacre-remote": LIBC,

@@ -176,6 +176,17 @@ def processes_of(binary):
     return found - {""}
 
 
+def processes_here(binary):
+    """The ids of those that are in the network of this test: other modules run the same programs meanwhile."""
+    def network(pid):
+        try:
+            return os.readlink(f"/proc/{pid}/ns/net")
+        except OSError:
+            return None
+    here = network("self")
+    return [pid for pid in (int(line.split()[0]) for line in processes_of(binary)) if network(pid) == here]
+
+
 def end_cgroup(top, seconds=30.0):
     """Kills everything in a cgroup and below it, and removes it. True where nothing was left of it."""
     end = time.monotonic() + seconds
