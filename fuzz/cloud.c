@@ -3,12 +3,13 @@
 /*
  * Input from a cloud and from credentials. The first byte selects the parser: an XML response
  * (machines or an error), a credentials file, the metadata service, a packet between the daemon and
- * its helper.
+ * its helper, base64, an answer of a vCenter, the file of its key.
  */
 
 #include "base/text/str.h"
 #include "cloud/credentials.h"
 #include "cloud/ec2.h"
+#include "cloud/vsphere.h"
 #include "cloud/xml.h"
 #include "fuzz.h"
 #include "wire/format/base64.h"
@@ -88,11 +89,60 @@ static void fuzz_base64(struct fuzz_input in)
 	free(text);
 }
 
+static void fuzz_object(const struct xml_node *object, struct arena *arena)
+{
+	struct error err = ERROR_INIT;
+	struct cloud_machine m;
+	struct cloud_fault f = { .code = "" };
+	bool again;
+
+	if (vsphere_judge_task(object, &f, &again, &err) < 0)
+		fuzz_need(*err.text && str_is_clean(f.code));
+	if (vsphere_read_machine(&m, object, arena, &err) < 0)
+		return;
+	fuzz_need(vsphere_is_uuid(m.id) && *m.token && str_is_clean(m.token));
+	fuzz_need(str_is_clean(m.address) && strlen(m.address) <= CLOUDMSG_TEXT_MAX);
+	for (size_t i = 0; i < m.n_tags; i++)
+		fuzz_need(str_is_clean(m.tags[i]) && strchr(m.tags[i], '='));
+}
+
+static void fuzz_soap(struct fuzz_input in)
+{
+	static const char *const methods[] = { "Login", "RetrievePropertiesEx", "CloneVM_Task" };
+	struct arena arena = ARENA_INIT_LIMIT(1 << 20);
+	const struct xml_node *response, *o;
+	struct error err = ERROR_INIT;
+	struct xml_node *root;
+	struct cloud_fault f;
+	bool again;
+
+	if (xml_parse(&root, &arena, in.at, in.len, &err) == 0) {
+		for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
+			if (vsphere_judge(200, methods[i], root, &response, &f, &again, &err) < 0) {
+				fuzz_need(*err.text && str_is_clean(f.code));
+				continue;
+			}
+			o = xml_child(response, "returnval");
+			for (o = o ? o->first : NULL; o; o = o->next)
+				fuzz_object(o, &arena);
+		}
+	}
+	arena_done(&arena);
+}
+
+static void fuzz_vsphere_key(struct fuzz_input in)
+{
+	struct vsphere_key k;
+
+	if (vsphere_key_read(&k, (const char *)in.at, in.len, NULL) == 0)
+		fuzz_need(*k.name && *k.password && str_is_clean(k.password));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const targets[])(struct fuzz_input in) = { fuzz_answer, fuzz_profile,
-								 fuzz_metadata, fuzz_packet,
-								 fuzz_base64 };
+	static void (*const targets[])(
+		struct fuzz_input in) = { fuzz_answer, fuzz_profile, fuzz_metadata,   fuzz_packet,
+					  fuzz_base64, fuzz_soap,    fuzz_vsphere_key };
 	struct fuzz_input in = { .at = data, .len = size };
 
 	if (size > 0)
