@@ -103,8 +103,8 @@ static void reads_which_cloud(void)
 		"cloud:\n  vsphere:\n    datacenter: d\n    resource_pool: p\n",
 		"cloud:\n  vsphere:\n    endpoint: https://v/sdk\n    resource_pool: p\n",
 		"cloud:\n  vsphere:\n    thumbprint: AA:BB\n",
-		"cloud:\n  ec2:\n    region: r\n  vsphere:\n    datacenter: d\n    endpoint: "
-		"https://v/sdk\n    resource_pool: p\n",
+		("cloud:\n  ec2:\n    region: r\n  vsphere:\n    datacenter: d\n    endpoint: "
+		 "https://v/sdk\n    resource_pool: p\n"),
 		"cloud:\n  lease: 500ms\n",
 		"cloud:\n  lease: 800h\n",
 	};
