@@ -108,7 +108,7 @@ static CURLcode http_on_tls(CURL *curl, void *ssl_ctx, void *userdata)
 	return CURLE_OK;
 }
 
-/* Who the server has to be. */
+/* The check of the server's certificate: a pin, authorities of a file, or those of the system. */
 static void http_prepare_trust(const struct http *h)
 {
 	if (h->pinned) {

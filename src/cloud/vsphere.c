@@ -13,7 +13,7 @@
 #define VSPHERE_CHUNK 64 /* machines whose properties are asked for at once */
 #define VSPHERE_MEMORY (32 << 20)
 #define VSPHERE_TRIES 4
-/* What a machine may have written to, by vmtoolsd --cmd "info-set guestinfo.console TEXT". */
+/* The guest's console: a guest writes to it by vmtoolsd --cmd "info-set guestinfo.console TEXT". */
 #define VSPHERE_CONSOLE "guestinfo.console"
 #define VSPHERE_PROPERTIES                                                                         \
 	"<propSet><type>VirtualMachine</type><pathSet>config.instanceUuid</pathSet>"               \
@@ -74,7 +74,7 @@ static int vsphere_find_uuid(struct vsphere *v, const char *uuid, char id[VSPHER
 					   "there is no machine %.64s in this cloud", uuid);
 }
 
-/* What the configuration or the caller calls so. */
+/* Finds the object that the configuration or the caller names. */
 static int vsphere_find_path(struct vsphere *v, const char *kind, const char *name,
 			     const char *type, enum error_kind missing, char id[VSPHERE_ID_MAX + 1],
 			     struct cloud_fault *f, struct error *err)
@@ -147,7 +147,7 @@ static int vsphere_destroy_once(struct vsphere *v, const char *id, struct cloud_
 	return r < 0 && str_eq(f->code, "InvalidPowerState") ? 1 : r;
 }
 
-/* What is not there is destroyed. */
+/* A machine that does not exist counts as destroyed. */
 static int vsphere_destroy(struct vsphere *v, const char *id, struct cloud_fault *f,
 			   struct error *err)
 {
@@ -361,7 +361,7 @@ struct vsphere_listing {
 	void *userdata;
 };
 
-/* What is not ours, or not whole, is left out. */
+/* Leaves out machines that are not ours, and those whose settings are incomplete. */
 static int vsphere_tell(const struct vsphere_listing *l, const struct vsphere_objects *all,
 			struct arena *arena)
 {

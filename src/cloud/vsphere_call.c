@@ -577,7 +577,7 @@ int vsphere_task(struct vsphere *v, const struct vsphere_request *q, struct clou
 		if (r == 0)
 			r = vsphere_retrieve(v, spec, &arena, &task, f, err);
 	}
-	/* What has become of it nobody knows. */
+	/* The outcome is unknown. */
 	f->unknown = true;
 	err->kind = ERROR_UNAVAILABLE;
 	return r;

@@ -8,7 +8,7 @@
 #include "base/text/str.h"
 #include "cloud/gce.h"
 
-/* What is said to a vCenter about a machine, and what it answers. Pure. */
+/* Requests to a vCenter about a machine, and its answers. Pure functions. */
 
 #define VSPHERE_KEY "nacre."
 #define VSPHERE_CLUSTER "nacre-cluster="

@@ -69,7 +69,7 @@ static int xml_set_type(struct xml_reader *x, struct xml_node *n, const char **a
 		if (str_eq(attributes[i], XML_XSI_TYPE) ||
 		    (str_eq(attributes[i], "type") && !*type))
 			type = attributes[i + 1];
-	/* Such a name has a prefix at most. */
+	/* The name may have a prefix, and no more. */
 	colon = strrchr(type, ':');
 	n->type = *type ? arena_strdup(x->arena, colon ? colon + 1 : type) : "";
 	return n->type ? 0 : -ENOMEM;

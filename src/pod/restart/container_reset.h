@@ -6,10 +6,10 @@
 
 /* A container that has ended as one that is to be started; private to this area. */
 
-/* What is there until a start goes from one that was made into one that is known; what that still
- * has of an earlier one comes back. */
+/* Moves descriptors, mounts, program and settings of a new start from `from`, which was made for
+ * it, to `to`. `from` gets those of the previous start, and its free releases them. */
 void container_reset_move(struct pod_container *to, struct pod_container *from);
-/* As one is that was never started. */
+/* Resets the state to that of a container that was never started. */
 void container_reset(struct pod_container *c);
 
 #endif

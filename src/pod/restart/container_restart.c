@@ -25,7 +25,7 @@ static bool restart_is_wanted(const struct pod_container *c)
 	if (!restart_may(c) || c->stopped || c->ending || !pod_container_has_ended(c) ||
 	    c->phase != POD_CONTAINER_STARTED)
 		return false;
-	/* One that never came to run is told to whoever started it. */
+	/* A container that never ran is not restarted: the call that started it gets the error. */
 	if (!s->started_at && c->restart_count == 0 && !c->ran_at)
 		return false;
 	return restart_rule_wants(&c->restart, c->restart_count, s->exit_code != 0);

@@ -32,7 +32,7 @@ static nsec_t restart_ran(const struct workload *w)
 	return longest;
 }
 
-/* One that never came to run is told to whoever started it, and not tried again. */
+/* A workload that never ran is not restarted: the call that started it gets the error. */
 static bool restart_has_run(const struct workload *w)
 {
 	for (size_t i = 0; i < w->n_containers; i++)
