@@ -4,7 +4,6 @@
 import json
 import os
 import shutil
-import signal
 import sqlite3
 import tempfile
 import threading
@@ -13,6 +12,7 @@ import unittest
 
 import grpc
 
+import cloud_machines
 import fake_ec2
 import faults
 import host
@@ -23,57 +23,9 @@ Code = grpc.StatusCode
 pb2 = nacre_test.nacre_pb2
 
 
-class CloudTest(unittest.TestCase):
-    """One cloud and one node for the class; each test ends with no machine in the cloud and no record."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.cloud = fake_ec2.Cloud().__enter__()
-        cls.node = nacre_test.Node(config=cls.cloud.config(), env=cls.cloud.env())
-
-    @classmethod
-    def tearDownClass(cls):
-        said = cls.node.destroy()
-        cls.cloud.__exit__()
-        if said:
-            raise AssertionError(said)
-
-    def setUp(self):
-        self.cloud.reset()
-
-    def tearDown(self):
-        self.cloud.reset(machines=False)
-        for vm in self.vms():
-            self.remove(vm.name)
-        self.assertEqual(([], []), (self.vms(), self.cloud.alive()))
-
-    def vms(self):
-        return list(self.node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).vms)
-
-    def run_vm(self, name="", image="ami-1", timeout=60, **more):
-        return self.node.clouds.RunCloudVm(pb2.RunCloudVmRequest(name=name, image=image, **more), timeout=timeout * nacre_test.SLOWNESS).vm
-
-    def remove(self, name, force=True):
-        self.node.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target=name, force=force), timeout=60 * nacre_test.SLOWNESS)
-
-    def state(self, name):
-        return next((v.state for v in self.vms() if v.name == name), None)
-
-    def wait_state(self, name, state):
-        nacre_test.until(lambda: self.state(name) == state, what=f"{name} is {state}")
-        return next(v for v in self.vms() if v.name == name)
-
-    def assertFails(self, code, call, *parts):
-        with self.assertRaises(grpc.RpcError) as caught:
-            call()
-        self.assertEqual(code, caught.exception.code(), caught.exception.details())
-        for part in parts:
-            self.assertIn(part, caught.exception.details())
-
-    def helpers(self):
-        """Processes of nacre-cloud that this node has started."""
-        path = os.path.join(nacre_test.BUILD, "libexec", "nacre", "nacre-cloud")
-        return host.processes_here(path)
+class CloudTest(cloud_machines.CloudTest):
+    FAKE, IMAGE = fake_ec2.Cloud, "ami-1"
+    LEASE = "24h"
 
 
 class Life(CloudTest):
@@ -288,36 +240,6 @@ class Others(CloudTest):
 
 class Ends(CloudTest):
     """Daemon and helper end at every place between intent and record."""
-
-    def interrupted(self, place, action, victim, work):
-        """Runs work() in a thread; `victim` ends once, in front of or behind the cloud's work of that action."""
-        ended = threading.Event()
-
-        def end(_):
-            if not ended.is_set():
-                victim()
-                ended.set()
-        getattr(self.cloud, place)[action] = end
-
-        def quiet():
-            try:
-                work()
-            except grpc.RpcError:
-                pass
-        thread = threading.Thread(target=quiet)
-        thread.start()
-        self.assertTrue(ended.wait(60), f"{place} {action}")
-        thread.join(60)
-
-    def end_helper(self):
-        for pid in self.helpers():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
-    def end_daemon(self):
-        os.kill(self.node.pid, signal.SIGKILL)
 
     def test_the_helper(self):
         for place in ("before", "after"):

@@ -10,8 +10,8 @@ import unittest
 
 import grpc
 
+import cloud_machines
 import fake_gce
-import host
 import nacre_test
 
 Code = grpc.StatusCode
@@ -19,48 +19,8 @@ pb2 = nacre_test.nacre_pb2
 IMAGE = "projects/debian-cloud/global/images/family/debian-12"
 
 
-class Gce(unittest.TestCase):
-    """One cloud and one node for the class; each test ends with no machine in the cloud and no record."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.cloud = fake_gce.Cloud().__enter__()
-        cls.node = nacre_test.Node(config=cls.cloud.config(lease="2s"), env=cls.cloud.env())
-
-    @classmethod
-    def tearDownClass(cls):
-        said = cls.node.destroy()
-        cls.cloud.__exit__()
-        if said:
-            raise AssertionError(said)
-
-    def setUp(self):
-        self.cloud.reset()
-
-    def tearDown(self):
-        self.cloud.reset(machines=False)
-        for vm in self.vms():
-            self.remove(vm.name)
-        self.assertEqual(([], []), (self.vms(), self.cloud.alive()))
-
-    def vms(self):
-        return list(self.node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).vms)
-
-    def run_vm(self, name="", image=IMAGE, **more):
-        return self.node.clouds.RunCloudVm(pb2.RunCloudVmRequest(name=name, image=image, **more), timeout=60 * nacre_test.SLOWNESS).vm
-
-    def remove(self, name):
-        self.node.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target=name, force=True), timeout=60 * nacre_test.SLOWNESS)
-
-    def wait_state(self, name, state):
-        return nacre_test.until(lambda: next((v for v in self.vms() if (v.name, v.state) == (name, state)), None), what=f"{name} is {state}")
-
-    def assertFails(self, code, call, *parts):
-        with self.assertRaises(grpc.RpcError) as caught:
-            call()
-        self.assertEqual(code, caught.exception.code(), caught.exception.details())
-        for part in parts:
-            self.assertIn(part, caught.exception.details())
+class Gce(cloud_machines.CloudTest):
+    FAKE, IMAGE = fake_gce.Cloud, IMAGE
 
     def test_from_run_to_rm(self):
         self.run_vm("web", cpus=3)

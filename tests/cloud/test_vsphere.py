@@ -13,9 +13,9 @@ import unittest
 
 import grpc
 
+import cloud_machines
 import fake_vsphere
 import faults
-import host
 import nacre_test
 
 Code = grpc.StatusCode
@@ -23,45 +23,8 @@ Fault = fake_vsphere.Fault
 pb2 = nacre_test.nacre_pb2
 
 
-class CloudTest(unittest.TestCase):
-    """One cloud and one node for the class; each test ends with no machine in the cloud and no record."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.cloud = fake_vsphere.Cloud().__enter__()
-        cls.node = nacre_test.Node(config=cls.cloud.config(lease="2s"), env=cls.cloud.env())
-
-    @classmethod
-    def tearDownClass(cls):
-        said = cls.node.destroy()
-        cls.cloud.__exit__()
-        if said:
-            raise AssertionError(said)
-
-    def setUp(self):
-        self.cloud.reset()
-
-    def tearDown(self):
-        self.cloud.reset(machines=False)
-        for vm in self.vms():
-            self.remove(vm.name)
-        self.assertEqual(([], []), (self.vms(), self.cloud.alive()))
-
-    def vms(self):
-        return list(self.node.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).vms)
-
-    def run_vm(self, name="", image="debian", **more):
-        return self.node.clouds.RunCloudVm(pb2.RunCloudVmRequest(name=name, image=image, **more), timeout=60 * nacre_test.SLOWNESS).vm
-
-    def remove(self, name):
-        self.node.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target=name, force=True), timeout=60 * nacre_test.SLOWNESS)
-
-    def state(self, name):
-        return next((vm.state for vm in self.vms() if vm.name == name), None)
-
-    def wait_state(self, name, state):
-        return nacre_test.until(lambda: next((vm for vm in self.vms() if (vm.name, vm.state) == (name, state)), None),
-                                what=f"{name} is {state}")
+class CloudTest(cloud_machines.CloudTest):
+    FAKE, IMAGE = fake_vsphere.Cloud, "debian"
 
     def whole_life(self, name="vm"):
         self.run_vm(name)
@@ -69,17 +32,6 @@ class CloudTest(unittest.TestCase):
         self.assertEqual(1, len(self.cloud.alive()))
         self.remove(name)
         self.assertEqual([], self.cloud.alive())
-
-    def assertFails(self, code, call, *parts):
-        with self.assertRaises(grpc.RpcError) as caught:
-            call()
-        self.assertEqual(code, caught.exception.code(), caught.exception.details())
-        for part in parts:
-            self.assertIn(part, caught.exception.details())
-
-    def helpers(self):
-        path = os.path.join(nacre_test.BUILD, "libexec", "nacre", "nacre-cloud")
-        return host.processes_here(path)
 
 
 class Life(CloudTest):
@@ -351,34 +303,8 @@ class Ends(CloudTest):
 
     PLACES = ("CloneVM_Task", "PowerOnVM_Task", "Destroy_Task")
 
-    def interrupted(self, place, method, victim, work):
-        ended = threading.Event()
-
-        def end(_):
-            if not ended.is_set():
-                victim()
-                ended.set()
-        getattr(self.cloud, place)[method] = end
-
-        def quiet():
-            try:
-                work()
-            except grpc.RpcError:
-                pass
-        thread = threading.Thread(target=quiet)
-        thread.start()
-        self.assertTrue(ended.wait(60), f"{place} {method}")
-        thread.join(60)
-
-    def end_helper(self):
-        for pid in self.helpers():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
     def end_daemon(self):
-        os.kill(self.node.pid, signal.SIGKILL)
+        super().end_daemon()
         self.node.wait()
 
     def both(self, victim, after):

@@ -2,36 +2,21 @@
 """client-go, the library that kubectl is made of, against the streaming server: both of its transports. The pod is on the node's network."""
 import hashlib
 import os
-import shutil
 import socket
 import subprocess
-import tempfile
 import threading
 
 import crictl
 import images
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 MODULE = "k8s.io/client-go@v0.34.1"
+PROGRAM = "client-go"
 TRANSPORTS = ("spdy", "websocket")
 INPUT, FORWARDED = 16 << 20, 8 << 20
 
 
 class Failed(Exception):
     pass
-
-
-def build(go, to):
-    """The program client_go.go, in the module that needs it."""
-    with tempfile.TemporaryDirectory(prefix="nacre-client-go-") as folder:
-        shutil.copy(os.path.join(HERE, "client_go.go"), os.path.join(folder, "main.go"))
-        env = {**os.environ, "GOFLAGS": "-mod=mod"}
-        for words in (("mod", "init", "client_go"), ("get", MODULE), ("build", "-o", to, ".")):
-            print(f"go {' '.join(words)}", flush=True)
-            done = subprocess.run([go, *words], cwd=folder, env=env, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                return f"{done.stderr.strip()}\nclient-go could not be built"
-    return None
 
 
 def expect(have, want, what):

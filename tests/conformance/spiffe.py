@@ -1,28 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """go-spiffe, SPIFFE's own library, in a container with an identity: its certificates, mutual TLS with them, and their renewal."""
 import os
-import shutil
-import subprocess
-import tempfile
 
 import images
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 MODULE = "github.com/spiffe/go-spiffe/v2@v2.5.0"
+PROGRAM = "the client of go-spiffe"
 STEPS = 1
-
-
-def build(go, to):
-    """The program spiffe.go, static, in the module that needs it."""
-    with tempfile.TemporaryDirectory(prefix="nacre-spiffe-") as folder:
-        shutil.copy(os.path.join(HERE, "spiffe.go"), os.path.join(folder, "main.go"))
-        env = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
-        for words in (("mod", "init", "spiffe"), ("get", MODULE), ("build", "-o", to, ".")):
-            print(f"go {' '.join(words)}", flush=True)
-            done = subprocess.run([go, *words], cwd=folder, env=env, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                return f"{done.stderr.strip()}\nthe client of go-spiffe could not be built"
-    return None
 
 
 def wrong_with(said):

@@ -4,15 +4,13 @@ tests/lib/fake_vsphere.py's, TLS checked by authorities and by a thumbprint.
 
 What it is not good for: it makes machines at once, and throttles nobody (tests/cloud has those)."""
 import os
-import shutil
 import subprocess
-import tempfile
 
 import grpc
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 # From 0.37 to 0.52 its clones lose the instanceUuid and the extraConfig that the spec of a clone has.
 MODULE = "github.com/vmware/govmomi/simulator@v0.30.7"
+PROGRAM = "the simulator of a vCenter"
 STEPS = 10
 CONFIG = """cloud:
   poll: 200ms
@@ -25,19 +23,6 @@ CONFIG = """cloud:
     datastore: LocalDS_0
     {trust}
 """
-
-
-def build(go, to):
-    """The program vcsim.go, in the module that needs it."""
-    with tempfile.TemporaryDirectory(prefix="nacre-vcsim-") as folder:
-        shutil.copy(os.path.join(HERE, "vcsim.go"), os.path.join(folder, "main.go"))
-        env = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
-        for words in (("mod", "init", "vcsim"), ("get", MODULE), ("build", "-o", to, ".")):
-            print(f"go {' '.join(words)}", flush=True)
-            done = subprocess.run([go, *words], cwd=folder, env=env, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                return f"{done.stderr.strip()}\nthe simulator of a vCenter could not be built"
-    return None
 
 
 def strangers(folder):

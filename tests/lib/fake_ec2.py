@@ -21,7 +21,6 @@ import json
 import os
 import re
 import signal
-import socketserver
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,8 @@ import threading
 import time
 import urllib.parse
 import xml.sax.saxutils
+
+import fake_cloud
 
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 VERSION = "2016-11-15"
@@ -206,7 +207,7 @@ def sign(secret, day, region, text):
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
-class Cloud:
+class Cloud(fake_cloud.Cloud):
     """An account in one region. A context manager."""
 
     def __init__(self, region="eu-test-1"):
@@ -251,16 +252,8 @@ class Cloud:
             def do_GET(self):
                 cloud.serve_metadata(self)
 
-        class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, *_):
-                pass
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self.listen(Handler)
+        self.url = f"http://{self.host}"
 
     def reset(self, machines=True):
         """Nothing goes wrong any more."""
@@ -285,16 +278,10 @@ class Cloud:
     def now():
         return time.monotonic()
 
-    def __enter__(self):
-        self.thread.start()
-        return self
-
     def __exit__(self, *_):
         """Ends the server, and the machines."""
         self.reset()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(5)
+        super().__exit__()
 
     # -- what a node is told --
 

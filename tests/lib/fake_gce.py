@@ -15,13 +15,14 @@ import http.server
 import json
 import os
 import re
-import socketserver
 import subprocess
 import tempfile
 import threading
 import time
 import urllib.parse
 import uuid
+
+import fake_cloud
 
 PAGE = 2
 PROJECT, ZONE = "test-project", "eu-test1-b"
@@ -71,7 +72,7 @@ def b64(text):
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-class Cloud:
+class Cloud(fake_cloud.Cloud):
     """A project in one zone. A context manager."""
 
     def __init__(self):
@@ -105,16 +106,7 @@ class Cloud:
 
             do_GET = do_POST = do_DELETE = any
 
-        class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, *_):
-                pass
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.host = f"127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self.listen(Handler)
         with open(self.private, encoding="ascii") as f:
             key = {"type": "service_account", "client_email": "node@test", "private_key_id": "k1", "private_key": f.read(),
                    "token_uri": f"http://{self.host}/token"}
@@ -135,14 +127,8 @@ class Cloud:
             if machines:
                 self.machines.clear()
 
-    def __enter__(self):
-        self.thread.start()
-        return self
-
     def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(5)
+        super().__exit__()
         self.place.cleanup()
 
     def config(self, more="", lease="24h"):

@@ -13,12 +13,13 @@ task of a clone fails and the machine stays), `raw` (any bytes).
 """
 import collections
 import http.server
-import socketserver
 import threading
 import time
 import uuid
 import xml.etree.ElementTree as ET
 from xml.sax.saxutils import escape
+
+import fake_cloud
 
 PAGE = 2
 DATACENTER = "Test DC"
@@ -100,7 +101,7 @@ class Task:
         return "running" if not self.done else "error" if self.error else "success"
 
 
-class Cloud:
+class Cloud(fake_cloud.Cloud):
     """A vCenter with one datacenter. A context manager."""
 
     def __init__(self):
@@ -121,16 +122,7 @@ class Cloud:
             def do_POST(self):
                 cloud.serve(self, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
 
-        class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, *_):
-                pass
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.host = f"127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self.listen(Handler)
 
     def reset(self, machines=True):
         """Nothing goes wrong any more."""
@@ -147,15 +139,6 @@ class Cloud:
             self.calls.clear()
             if machines:
                 self.machines.clear()
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(5)
 
     def config(self, more="", lease="24h", types='[ "big=8:32GiB:0.4", "small=2:2GiB:0.02" ]'):
         return (f"cloud:\n  poll: 100ms\n  settle: 1s\n  lease: {lease}\n  vsphere:\n    endpoint: http://{self.host}/sdk\n"
