@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single containers of a pod: stopped, started and restarted alone, by hand and by a policy of their own; sidecars and their order."""
 import os
+import sqlite3
 import time
+import unittest
 
 import grpc
 
+import images
 import nacre_test
 from nacre_test import nacre_pb2, runtime_pb2, until
 
@@ -185,3 +188,27 @@ class ContainerRestart(nacre_test.NodeTest):
         self.assertFails(Code.INVALID_ARGUMENT, lambda: start("init"), "container")
         self.assertFails(Code.NOT_FOUND, lambda: start("none"), "container")
         self.assertIn("--attach", self.node.cli("start", "-a", "--container", "main", "shop", check=False).stderr)
+
+
+class Records(unittest.TestCase):
+    def test_an_unknown_policy_or_role(self):
+        """A daemon that finds one does not guess: it says which record, and does not start."""
+        with nacre_test.Node() as node:
+            node.cli("run", "-d", "--name", "p", images.ensure(node, "busybox"), "sleep", "1000")
+            for column, bad, good in (("restart", "maybe", "no"), ("role", "first", "")):
+                with self.subTest(column):
+                    node.kill()
+                    self.write(node, column, bad)
+                    node.launch()
+                    self.assertEqual(1, node.wait())
+                    self.assertIn("the record of container", node.log())
+                    self.write(node, column, good)
+                    node.start()
+                    self.assertEqual("p\n", node.cli("ps", "--format", "{name}").stdout)
+            node.cli("rm", "--force", "p")
+
+    @staticmethod
+    def write(node, column, value):
+        with sqlite3.connect(os.path.join(node.run, "run.db")) as db:
+            db.execute(f"UPDATE container SET {column}=?", (value,))
+        db.close()

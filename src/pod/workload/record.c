@@ -306,7 +306,9 @@ static int record_fill(void *data, const struct run_container *r)
 	struct pod_container *c;
 	int ret;
 
-	if (r->state < 0 || r->state >= CONTAINER_STATE_COUNT || walk->n >= walk->w->n_containers)
+	if (r->state < 0 || r->state >= CONTAINER_STATE_COUNT || walk->n >= walk->w->n_containers ||
+	    (*r->role && !str_eq(r->role, "init")) ||
+	    restart_policy_of(r->restart) == RESTART_POLICY_COUNT)
 		return error_set(walk->err, -EBADMSG, "the record of container %s", r->id);
 	c = walk->w->containers[walk->n++];
 	c->position = r->position;
@@ -315,8 +317,6 @@ static int record_fill(void *data, const struct run_container *r)
 	c->health_status = record_health(r->health);
 	c->is_init = str_eq(r->role, "init");
 	c->restart.policy = restart_policy_of(r->restart);
-	if (c->restart.policy == RESTART_POLICY_COUNT)
-		c->restart.policy = RESTART_NO;
 	c->restart.max = r->restart_max;
 	c->restart_count = r->restart_count;
 	c->stopped = r->stopped;
