@@ -261,6 +261,8 @@ static int daemon_open_root_store(struct daemon *d, struct error *err)
 
 	if (r < 0)
 		return r;
+	/* Until all have read it (daemon_open()). */
+	root_store_hold(d->root_store);
 	/* It keeps the privilege that this process has now. */
 	r = cni_open(&d->plugins, d->loop, &d->config, d->options.root, d->options.run, err);
 	if (r < 0)
@@ -268,7 +270,6 @@ static int daemon_open_root_store(struct daemon *d, struct error *err)
 	config.plugins = d->plugins;
 	config.store = d->root_store;
 	config.run_store = d->run_store;
-	/* They read the database, so before anybody writes to it. */
 	r = networks_new(&d->networks, &config, err);
 	return r < 0 ? r
 		     : images_open_volumes(&d->volumes, d->pool, &d->place, d->options.root,
@@ -587,6 +588,7 @@ static int daemon_open(struct daemon *d, struct error *err)
 	r = daemon_open_workloads(d, err);
 	if (r < 0)
 		return r;
+	root_store_release(d->root_store);
 	loop_defer_schedule(&d->check);
 	return 0;
 }

@@ -156,10 +156,14 @@ int root_store_put_kept(struct root_store *s, const struct root_kept *kept, root
 int root_store_drop_kept(struct root_store *s, const char *id, root_done_fn done, void *userdata,
 			 struct error *err);
 
+/* While an idle store is held, changes are queued and not written: a daemon that starts reads the
+ * tables one by one, and changes records between two of them. */
+void root_store_hold(struct root_store *s);
+void root_store_release(struct root_store *s);
 /* Nothing waits to be written, or is being written: what is read is all that was told. */
 bool root_store_is_idle(const struct root_store *s);
-/* Only while it is idle, and fn leaves it so: both use one connection. In order of creation, of
- * number. fn as run_store_each_*(). */
+/* Only while it is idle or held, and fn leaves it so: both use one connection. In order of
+ * creation, of number. fn as run_store_each_*(). */
 int root_store_each_image(struct root_store *s,
 			  int (*fn)(void *data, const struct root_image *image), void *data,
 			  struct error *err);

@@ -111,11 +111,6 @@ const struct root_list root_lists[ROOT_LISTS] = {
 	{ "health", offsetof(struct root_image, health) },
 };
 
-bool root_store_is_idle(const struct root_store *s)
-{
-	return !s->work.busy && list_empty(&s->batch) && list_empty(&s->waiting);
-}
-
 int root_copy_list(struct arena *a, char *const **list)
 {
 	size_t n = *list ? strv_len(*list) : 0;
@@ -163,6 +158,19 @@ static int root_read_words(struct root_store *s, const char *text, const char *i
 	}
 	*ret = TAKE_PTR(v);
 	return 0;
+}
+
+/* The connection is that of the writer, whose thread must not have it meanwhile. */
+static bool root_store_is_written(const struct root_store *s)
+{
+	return s->held ? s->work.busy || !list_empty(&s->batch) : !root_store_is_idle(s);
+}
+
+static int root_select(struct root_store *s, struct sqlite3_stmt **ret,
+		       const struct sql_table *table, const char *order, struct error *err)
+{
+	assert(!root_store_is_written(s));
+	return sql_prepare_select(s->db, ret, table, order, err);
 }
 
 static int root_read_lists(struct root_store *s, struct root_image *image, struct arena *a,
@@ -236,7 +244,7 @@ int root_store_each_image(struct root_store *s,
 	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
 	int r;
 
-	r = sql_prepare_select(s->db, &rows, &root_image_table, "ORDER BY created, rowid", err);
+	r = root_select(s, &rows, &root_image_table, "ORDER BY created, rowid", err);
 	while (r == 0) {
 		_cleanup_(arena_done) struct arena a = ARENA_INIT;
 		struct root_image image = { .id = NULL };
@@ -250,7 +258,7 @@ int root_store_each_image(struct root_store *s,
 			r = root_read_layers(s, &image, &a, err);
 		if (r == 0)
 			r = fn(data, &image);
-		assert(root_store_is_idle(s));
+		assert(!root_store_is_written(s));
 	}
 	return r;
 }
@@ -262,7 +270,7 @@ int root_store_each_layer(struct root_store *s,
 	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
 	int r;
 
-	r = sql_prepare_select(s->db, &rows, &root_layer_table, "ORDER BY number", err);
+	r = root_select(s, &rows, &root_layer_table, "ORDER BY number", err);
 	while (r == 0) {
 		struct root_layer layer;
 
@@ -271,7 +279,7 @@ int root_store_each_layer(struct root_store *s,
 			break;
 		sql_read_record(rows, &root_layer_table, &layer);
 		r = fn(data, &layer);
-		assert(root_store_is_idle(s));
+		assert(!root_store_is_written(s));
 	}
 	return r;
 }
@@ -283,7 +291,7 @@ int root_store_each_network(struct root_store *s,
 	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
 	int r;
 
-	r = sql_prepare_select(s->db, &rows, &root_network_table, "ORDER BY number", err);
+	r = root_select(s, &rows, &root_network_table, "ORDER BY number", err);
 	while (r == 0) {
 		struct root_network network;
 
@@ -292,7 +300,7 @@ int root_store_each_network(struct root_store *s,
 			break;
 		sql_read_record(rows, &root_network_table, &network);
 		r = fn(data, &network);
-		assert(root_store_is_idle(s));
+		assert(!root_store_is_written(s));
 	}
 	return r;
 }
@@ -304,7 +312,7 @@ int root_store_each_volume(struct root_store *s,
 	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
 	int r;
 
-	r = sql_prepare_select(s->db, &rows, &root_volume_table, "ORDER BY created_at, rowid", err);
+	r = root_select(s, &rows, &root_volume_table, "ORDER BY created_at, rowid", err);
 	while (r == 0) {
 		struct root_volume volume;
 
@@ -313,7 +321,7 @@ int root_store_each_volume(struct root_store *s,
 			break;
 		sql_read_record(rows, &root_volume_table, &volume);
 		r = fn(data, &volume);
-		assert(root_store_is_idle(s));
+		assert(!root_store_is_written(s));
 	}
 	return r;
 }
@@ -325,8 +333,7 @@ int root_store_each_identity(struct root_store *s,
 	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
 	int r;
 
-	r = sql_prepare_select(s->db, &rows, &root_identity_table, "ORDER BY issued_at, rowid",
-			       err);
+	r = root_select(s, &rows, &root_identity_table, "ORDER BY issued_at, rowid", err);
 	while (r == 0) {
 		struct root_identity identity;
 
@@ -335,7 +342,7 @@ int root_store_each_identity(struct root_store *s,
 			break;
 		sql_read_record(rows, &root_identity_table, &identity);
 		r = fn(data, &identity);
-		assert(root_store_is_idle(s));
+		assert(!root_store_is_written(s));
 	}
 	return r;
 }
@@ -347,8 +354,7 @@ int root_store_each_cloud_vm(struct root_store *s,
 	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
 	int r;
 
-	r = sql_prepare_select(s->db, &rows, &root_cloud_vm_table, "ORDER BY created_at, rowid",
-			       err);
+	r = root_select(s, &rows, &root_cloud_vm_table, "ORDER BY created_at, rowid", err);
 	while (r == 0) {
 		struct root_cloud_vm vm;
 
@@ -357,7 +363,7 @@ int root_store_each_cloud_vm(struct root_store *s,
 			break;
 		sql_read_record(rows, &root_cloud_vm_table, &vm);
 		r = fn(data, &vm);
-		assert(root_store_is_idle(s));
+		assert(!root_store_is_written(s));
 	}
 	return r;
 }
@@ -366,7 +372,7 @@ int root_store_each_kept(struct root_store *s, int (*fn)(void *data, const struc
 			 void *data, struct error *err)
 {
 	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
-	int r = sql_prepare_select(s->db, &rows, &root_kept_table, "ORDER BY rowid", err);
+	int r = root_select(s, &rows, &root_kept_table, "ORDER BY rowid", err);
 
 	while (r == 0) {
 		struct root_kept kept;
@@ -376,7 +382,7 @@ int root_store_each_kept(struct root_store *s, int (*fn)(void *data, const struc
 			break;
 		sql_read_record(rows, &root_kept_table, &kept);
 		r = fn(data, &kept);
-		assert(root_store_is_idle(s));
+		assert(!root_store_is_written(s));
 	}
 	return r;
 }
@@ -386,7 +392,7 @@ int root_store_each_aurae_vm(struct root_store *s,
 			     struct error *err)
 {
 	_cleanup_statement_ struct sqlite3_stmt *rows = NULL;
-	int r = sql_prepare_select(s->db, &rows, &root_aurae_vm_table, "ORDER BY rowid", err);
+	int r = root_select(s, &rows, &root_aurae_vm_table, "ORDER BY rowid", err);
 
 	while (r == 0) {
 		struct root_aurae_vm vm;
@@ -396,7 +402,7 @@ int root_store_each_aurae_vm(struct root_store *s,
 			break;
 		sql_read_record(rows, &root_aurae_vm_table, &vm);
 		r = fn(data, &vm);
-		assert(root_store_is_idle(s));
+		assert(!root_store_is_written(s));
 	}
 	return r;
 }

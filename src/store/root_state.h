@@ -51,6 +51,7 @@ struct root_store {
 	struct pool_work work;
 	struct list waiting;
 	struct list batch;
+	bool held; /* changes wait: root_store_hold() */
 };
 
 extern const struct sql_table root_image_table, root_layer_table, root_network_table,
@@ -69,6 +70,11 @@ static inline char *const **root_list_at(struct root_image *image, size_t i)
 {
 	return (char *const **)(void *)((char *)image + root_lists[i].offset);
 }
+
+/* Moves what waits to the batch. */
+void root_take_batch(struct root_store *s);
+/* Gives what waits to the pool, unless a batch is written or reported, or the store is held. */
+void root_flush(struct root_store *s);
 
 /* Copies the list into the arena: 0 or -ENOMEM. NULL becomes an empty one. */
 int root_copy_list(struct arena *a, char *const **list);

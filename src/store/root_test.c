@@ -160,6 +160,30 @@ static void keeps_images(void)
 	stage_done(&s);
 }
 
+/* What is read between a change and the release is what lay on the disk before. */
+static void writes_nothing_while_held(void)
+{
+	struct root_image a = sample("a", 1);
+	struct error err = ERROR_INIT;
+	struct stage s;
+
+	stage_init(&s);
+	root_store_hold(s.store);
+	CHECK_INT(root_store_put_image(s.store, &a, layers, 2, on_done, &s, &err), 0);
+	CHECK(!root_store_is_idle(s.store));
+	check_content(&s, "", "");
+	root_store_release(s.store);
+	wait_done(&s, 1);
+	CHECK_INT(s.n_failed, 0);
+	check_content(&s, "a(2,2,2)", "3<0 5<3 ");
+	root_store_hold(s.store);
+	CHECK_INT(root_store_drop_image(s.store, "a", on_done, &s, &err), 0);
+	stage_close(&s);
+	stage_open(&s);
+	check_content(&s, "", "");
+	stage_done(&s);
+}
+
 static void writes_what_waits_at_close(void)
 {
 	struct root_image a = sample("a", 1);
@@ -245,6 +269,7 @@ static void keeps_a_reserve(void)
 }
 
 UNIT_MAIN({ "keeps_images", keeps_images },
+	  { "writes_nothing_while_held", writes_nothing_while_held },
 	  { "writes_what_waits_at_close", writes_what_waits_at_close },
 	  { "tells_of_a_failed_write", tells_of_a_failed_write },
 	  { "takes_changes_from_callbacks", takes_changes_from_callbacks },

@@ -6,7 +6,6 @@
  * at a time, and what gathers while it runs is the next transaction.
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -405,25 +404,6 @@ static void root_change_free(struct root_change *c)
 	list_remove(&c->link);
 	arena_done(&c->arena);
 	free(c);
-}
-
-static void root_take_batch(struct root_store *s)
-{
-	struct root_change *c;
-
-	list_for_each (c, &s->waiting, struct root_change, link) {
-		list_remove(&c->link);
-		list_add_tail(&s->batch, &c->link);
-	}
-}
-
-static void root_flush(struct root_store *s)
-{
-	/* While a batch is reported its callbacks queue more: that goes out when all were told. */
-	if (s->work.busy || !list_empty(&s->batch) || list_empty(&s->waiting))
-		return;
-	root_take_batch(s);
-	pool_submit(s->pool, &s->work);
 }
 
 static void root_work_done(struct pool_work *work)
