@@ -277,8 +277,11 @@ static void one_without_a_root_fails(void)
 	CHECK(strstr(err.text, "wait for the root") != NULL);
 	test_reap(&c, &t);
 	CHECK_INT(t.status, 125);
-	/* One that is gone can still be given it. */
+	/* One that is gone can still be given it. A kit serves one container. */
 	isolate_child_done(&c);
+	isolate_kit_done(&kit);
+	CHECK_INT(isolate_kit_make(&kit, &maker, NULL), 0);
+	use_kit(&plan, &kit);
 	CHECK_INT(isolate_spawn(&plan, &c, &err), 0);
 	CHECK_INT(pidfd_kill(c.pidfd, SIGKILL), 0);
 	test_reap(&c, &t);
