@@ -323,7 +323,7 @@ static int guest_hear_nic(struct guest *g, struct bootmsg *m, int n, struct erro
 /* The same of a pod's network. */
 static int guest_hear_link(struct guest *g, struct bootmsg *m, int n, struct error *err)
 {
-	int r = guest_net_link(&m->link, err);
+	int r = m->link.address[0] ? guest_net_link(&m->link, err) : 0;
 
 	if (r < 0)
 		return r;

@@ -8,9 +8,11 @@
 
 #include "base/text/str.h"
 #include "base/time/clock.h"
+#include "instance/peer.h"
 #include "net/port/interface.h"
 #include "net/port/peer_port.h"
 #include "net/port/port.h"
+#include "net/port/setup.h"
 
 #define NET_APPEARS_WITHIN (10 * NSEC_PER_SEC)
 #define NET_PAUSE (2 * NSEC_PER_MSEC)
@@ -96,6 +98,62 @@ int guest_net_link(const struct bootmsg_link *link, struct error *err)
 	if (r >= 0)
 		r = port_open_inside(&plan, (uint32_t)r, err);
 	return r < 0 ? error_wrap(err, r, "the network of a pod") : 0;
+}
+
+/* It begins again as the device that it was. */
+static int net_take_back(const struct peer_link *l, struct error *err)
+{
+	const struct link_change change = { .mac = l->device };
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct error none = ERROR_INIT;
+	struct link link;
+	int r = netlink_open(&nl, err);
+
+	if (r < 0)
+		return r;
+	r = link_find(&nl, l->name, &link, &none);
+	if (r == -ENODEV)
+		return 0;
+	if (r < 0)
+		return error_copy(err, &none);
+	r = setup_clear(&nl, link.index, err);
+	return r == 0 ? link_set(&nl, link.index, &change, err) : r;
+}
+
+/* It has its name and its MAC, or gets them now. */
+static int net_find_own(struct netlink *nl, const struct peer_link *l, struct link *ret,
+			struct error *err)
+{
+	struct interface_plan device = { .name = l->name, .mtu = l->mtu };
+	int r = link_find(nl, l->name, ret, NULL);
+
+	if (r == 0 && memcmp(ret->mac, l->mac, sizeof(ret->mac)) == 0)
+		return 0;
+	memcpy(device.mac, l->mac, sizeof(device.mac));
+	r = net_up(l->device, &device, err);
+	if (r == -ENODEV)
+		return error_refuse(err, ERROR_NOT_FOUND,
+				    "this machine has no network device for %s", l->name);
+	return r < 0 ? r : link_get(nl, (uint32_t)r, ret, err);
+}
+
+int guest_net_put(const struct peer_link *l, struct error *err)
+{
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct setup setup = { .mtu = l->mtu };
+	struct link link;
+	int r = l->gone ? 0 : setup_parse(l->settings, &setup, err);
+
+	if (l->gone)
+		return net_take_back(l, err);
+	if (r < 0)
+		return error_wrap_field(err, r, "settings");
+	r = netlink_open(&nl, err);
+	if (r == 0)
+		r = net_find_own(&nl, l, &link, err);
+	if (r == 0)
+		r = setup_apply(&nl, &link, &setup, err);
+	return r < 0 ? error_wrap(err, r, "the device %s of a pod", l->name) : 0;
 }
 
 int guest_net_listen(const struct bootmsg_boot *boot, int device, uint16_t port, struct error *err)

@@ -7,6 +7,8 @@
 #include "base/log/error.h"
 #include "wire/message/bootmsg.h"
 
+struct peer_link;
+
 /*
  * The identity that sets this machine apart from every other one that began with the same memory (a
  * template is restored many times): to be set before anything secret is made. First random bytes,
@@ -23,6 +25,8 @@ int guest_net_nic(const struct bootmsg_nic *nic, struct error *err);
 
 /* The device of a pod's network, with all that it has there. */
 int guest_net_link(const struct bootmsg_link *link, struct error *err);
+/* The same of one that comes or goes later, in the keeper of the guest: see peer_ops.put_link(). */
+int guest_net_put(const struct peer_link *link, struct error *err);
 
 /* A TCP socket that listens on the address of the guest, for the node alone: it hears what comes
  * through that interface from the node's address, and no process of the guest

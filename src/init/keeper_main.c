@@ -18,6 +18,7 @@
 #include "base/process/title.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "init/guest_self.h"
 #include "init/node_mounts.h"
 #include "init/reexec.h"
 #include "instance/spawn.h"
@@ -249,6 +250,7 @@ static int keeper_serve(struct keeper_process *k, struct error *err)
 				      .path = k->node ? "" : k->path,
 				      .on_shut = keeper_on_shut,
 				      .on_named = keeper_on_named,
+				      .put_link = k->guest ? guest_net_put : NULL,
 				      .execute = keeper_execute,
 				      .userdata = k,
 			      },

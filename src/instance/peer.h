@@ -103,6 +103,16 @@ struct peer_piece {
 	const uint8_t *data;
 	size_t len;
 };
+
+/* A network device of a machine, for the network of its pod. */
+struct peer_link {
+	const uint8_t *device; /* six bytes: the MAC that it begins with */
+	bool gone;             /* it is to be what it was, and only `name` says more */
+	const char *name;      /* "eth1" */
+	const uint8_t *mac;    /* that it gets */
+	uint32_t mtu;          /* likewise */
+	const char *settings;  /* lines (net/port/setup.h), in the place of none that are there */
+};
 #define PEER_GROUPS_MAX ((size_t)2048)
 #define PEER_PROCESSES_MAX ((size_t)10000)
 
@@ -182,6 +192,10 @@ struct peer_ops {
 	bool (*takes_hosts)(struct peer *p);
 	void (*put_hosts)(struct peer *p, const char *id, const char *block, peer_done_fn done,
 			  void *userdata);
+	/* The configuration of a network device of the machine that it is in. ERROR_DEADLINE past
+	 * PEER_FILES_TIMEOUT, whatever became of it; ERROR_UNSUPPORTED: it is older than that. */
+	void (*put_link)(struct peer *p, const struct peer_link *link, peer_done_fn done,
+			 void *userdata);
 	/* A piece of a disk for the machine that it is in (1 MiB at most), in their order from the
 	 * first on: with its last byte it is there by this serial. ERROR_EXHAUSTED without room,
 	 * ERROR_PRECONDITION where it cannot take any, ERROR_EXISTS where it has that one. */

@@ -87,6 +87,14 @@ bool attachment_is_lent(const struct attachment *a)
 	return a->network->driver == NETWORK_DEVICE;
 }
 
+bool attachment_holds_netns(const struct attachment *a)
+{
+	const enum network_driver driver = a->network->driver;
+
+	return attachment_is_lent(a) ||
+	       (a->of_machine && driver != NETWORK_ROUTED && driver != NETWORK_BRIDGE);
+}
+
 struct attachment *attachment_on(struct attachment *first, const char *network)
 {
 	struct attachment *a = first;

@@ -50,6 +50,8 @@ struct attachment {
 	/* Of a pod in a machine: its guest has the addresses. The workload's kind says it, and not
 	 * its text. */
 	bool of_machine;
+	bool guest_knows;       /* the guest has its configuration (pod/networks/guest.h) */
+	bool tells_guest;       /* or is being told; nothing else begins with it meanwhile */
 	struct prefix ip4, ip6; /* with the lengths of the network's; ip6: may be family 0 */
 	uint8_t mac[LINK_MAC_LEN];
 	/* As asked, host_port filled in where it was 0. */
@@ -57,7 +59,8 @@ struct attachment {
 	size_t n_publish;
 	uint64_t rate_to_pod, rate_from_pod;
 	/* The network namespace of the pod that a device of the node is lent to, held so that it
-	 * comes back, whatever becomes of the pod; -1. */
+	 * comes back, whatever becomes of the pod; and that of a machine with a device that nobody
+	 * would remove from there. -1. */
 	int home_fd;
 
 	/* Private to this area. */
@@ -78,6 +81,8 @@ struct attachment *attachment_new(struct network *n, const char *owner, size_t n
 void attachment_append(struct attachment **first, struct attachment *a);
 /* Whether its device is one of the node's, lent. */
 bool attachment_is_lent(const struct attachment *a);
+/* Whether home_fd is to be held while it is PLUGGED. */
+bool attachment_holds_netns(const struct attachment *a);
 /* Of the list; NULL: it is not on that network. */
 struct attachment *attachment_on(struct attachment *first, const char *network);
 

@@ -282,11 +282,13 @@ int driver_take_wish(struct attachment *a, const struct network_wish *wish, stru
 
 	if (n->driver == NETWORK_ROUTED)
 		return 0;
-	if (wish->of_machine)
-		return error_field(err, ERROR_UNSUPPORTED, "network",
-				   "the network %s is of driver %s, and a pod in a machine is on "
-				   "networks of driver routed alone",
-				   n->name, word);
+	if (wish->of_machine && n->driver == NETWORK_IPVLAN)
+		return error_field(
+			err, ERROR_UNSUPPORTED, "network",
+			"the network %s is of driver ipvlan, whose devices share the MAC "
+			"of %s and get what is for their own addresses, which the guest "
+			"of a machine has; use the driver macvlan",
+			n->name, n->parent);
 	if (n->driver == NETWORK_BRIDGE)
 		return driver_check_bridged(n, wish, err);
 	if (wish->n_publish > 0)
@@ -361,13 +363,14 @@ void driver_plan(const struct attachment *a, struct driver_plan *ret)
 			.loopback = driver_wants_loopback(a),
 			.rate_to_pod = a->rate_to_pod,
 			.rate_from_pod = a->rate_from_pod,
-			.tap = a->of_machine ? SEGMENT_POD_TAP : NULL,
 		},
 	};
 	(void)str_copy(ret->network, sizeof(ret->network), n->name);
 	(void)str_printf(ret->port.pod_name, sizeof(ret->port.pod_name), "eth%u", a->eth);
 	memcpy(ret->port.name, a->device, sizeof(ret->port.name));
 	memcpy(ret->port.mac, a->mac, sizeof(ret->port.mac));
+	if (a->of_machine)
+		segment_pod_tap(a->eth, ret->port.tap);
 	driver_plan_lan(a, ret);
 }
 

@@ -168,7 +168,7 @@ static void plug_done(struct pool_work *work)
 	if (a->bridge)
 		plug_look_at_bridge(a);
 	/* Who lends a device sees to it that it comes back. */
-	if (a->network->driver == NETWORK_DEVICE && !p->err.code)
+	if (attachment_holds_netns(a) && !p->err.code)
 		a->home_fd = TAKE_FD(p->netns_fd);
 	/* What it could not undo. */
 	if (p->err.code)
@@ -301,7 +301,7 @@ static void unplug_begin(struct plug *p, struct attachment *a)
 	driver_plan(a, &p->plan);
 	/* Its owner's, which may be gone by then. */
 	p->plan.port.alias = NULL;
-	if (a->network->driver == NETWORK_DEVICE) {
+	if (attachment_holds_netns(a)) {
 		p->with_device = true;
 		if (a->home_fd >= 0)
 			(void)fd_close(p->netns_fd);

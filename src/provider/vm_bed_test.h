@@ -127,8 +127,14 @@ struct segment_plan segment_plan_usual(void)
 {
 	return (struct segment_plan){ .node = { AF_INET, 30, { 10, 0, 0, 1 } },
 				      .guest = { AF_INET, 30, { 10, 0, 0, 2 } },
-				      .guest_mac = { 2, 0, 0, 0, 0, 9 },
-				      .pod_mac = { 2, 0, 0, 0, 0, 10 } };
+				      .guest_mac = { 2, 0, 0, 0, 0, 9 } };
+}
+
+void segment_pod_mac(unsigned n, uint8_t ret[LINK_MAC_LEN])
+{
+	const uint8_t mac[] = { 2, 0, 0, 0, 0, (uint8_t)(10 + n) };
+
+	memcpy(ret, mac, sizeof(mac));
 }
 
 void segment_job_start(struct segment_job *job, struct pool *pool, const struct segment_plan *plan,
@@ -145,7 +151,8 @@ void segment_done(struct segment *s)
 {
 	s->ns_fd = fd_close(s->ns_fd);
 	s->tap_fd = fd_close(s->tap_fd);
-	s->pod_fd = fd_close(s->pod_fd);
+	for (size_t n = 0; n < SEGMENT_POD_TAPS; n++)
+		s->pod_fds[n] = fd_close(s->pod_fds[n]);
 }
 
 /* No second network device in this bed. */
@@ -608,8 +615,11 @@ __attribute__((unused)) static void bed_network_comes(int r)
 	if (r < 0)
 		(void)error_set(&job->err, r, "make the network of a guest");
 	else
-		job->made = (struct segment){ eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC),
-					      job->plan.has_pod ? eventfd(0, EFD_CLOEXEC) : -1 };
+		job->made = (struct segment){ eventfd(0, EFD_CLOEXEC),
+					      eventfd(0, EFD_CLOEXEC),
+					      { -1, -1, -1, -1 } };
+	for (size_t n = 0; r == 0 && n < SEGMENT_POD_TAPS && job->plan.has_pod; n++)
+		job->made.pod_fds[n] = eventfd(0, EFD_CLOEXEC);
 	bed.network_done(job);
 }
 

@@ -26,6 +26,8 @@ struct templates;
 struct vm_pool;
 
 #define MACHINE_SLOTS 12
+/* The device that the node reaches the guest by, and those of its pod's networks. */
+#define MACHINE_NICS (1 + SEGMENT_POD_TAPS)
 #define MACHINE_CONSOLE_MAX 320
 #define MACHINE_TEXT_MAX 256
 
@@ -184,7 +186,10 @@ int machine_tell(struct machine *m, struct error *err);
 int machine_start(struct machine *m, struct error *err);
 /* It did not come up from a template: it boots. */
 int machine_start_cold(struct machine *m, struct error *err);
-/* vm_plain.c: what every machine has in common that nobody asks to be another; the set and the
+/* vm_plain.c: the devices that every machine has, but for those with one of a bridge of the node;
+ * net NULL: without descriptors. */
+void vms_plain_nics(const struct segment *net, struct vm_nic ret[MACHINE_NICS]);
+/* The rest of what every machine has in common that nobody asks to be another; the set and the
  * words, which lie in it, must live as long. The number of words. */
 size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
 		      const char *words[VM_WORDS_MAX + 1], struct vm_spec *ret);

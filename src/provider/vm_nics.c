@@ -127,8 +127,7 @@ int machine_nic_tell(const struct machine_nic *nic, struct gate *gate, struct er
 
 int machine_link_tell(const struct instance_link *link, struct gate *gate, struct error *err)
 {
-	const struct segment_plan usual = segment_plan_usual();
-	const uint32_t mtu = MIN(link->mtu, (uint32_t)UINT16_MAX);
+	const uint32_t mtu = MAX(MIN(link->mtu, (uint32_t)UINT16_MAX), (uint32_t)BOOTMSG_MTU_MIN);
 	struct bootmsg m = {
 		.type = BOOTMSG_LINK,
 		.link = { .mtu = mtu,
@@ -139,7 +138,7 @@ int machine_link_tell(const struct instance_link *link, struct gate *gate, struc
 			  .address6 = link->address6 },
 	};
 
-	memcpy(m.link.device, usual.pod_mac, sizeof(m.link.device));
+	segment_pod_mac(0, m.link.device);
 	memcpy(m.link.mac, link->mac, sizeof(m.link.mac));
 	return nic_say(&m, gate, err);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "provider/vm_machine.h"
+
+#include <string.h>
+
 #include "vm/guest/guest_set.h"
 
 size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
@@ -28,4 +31,16 @@ size_t vms_plain_spec(const struct vms *v, struct guest_set *set,
 	ret->words = words;
 	ret->n_slots = MACHINE_SLOTS;
 	return n;
+}
+
+void vms_plain_nics(const struct segment *net, struct vm_nic ret[MACHINE_NICS])
+{
+	const struct segment_plan plan = segment_plan_usual();
+
+	ret[0].tap_fd = net ? net->tap_fd : -1;
+	memcpy(ret[0].mac, plan.guest_mac, sizeof(ret[0].mac));
+	for (unsigned n = 0; n < SEGMENT_POD_TAPS; n++) {
+		ret[1 + n].tap_fd = net ? net->pod_fds[n] : -1;
+		segment_pod_mac(n, ret[1 + n].mac);
+	}
 }

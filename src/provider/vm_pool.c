@@ -426,8 +426,7 @@ static bool vm_pool_fits(struct vm_pool *p, const struct instance *i)
 {
 	_cleanup_(guest_set_done) struct guest_set set = GUEST_SET_INIT;
 	const struct vms_config *c = &p->vms->config;
-	const struct segment_plan plan = segment_plan_usual();
-	struct vm_nic nics[2] = { { .tap_fd = -1 } };
+	struct vm_nic nics[MACHINE_NICS];
 	const char *words[VM_WORDS_MAX + 1];
 	struct instance_machine size;
 	struct vm_spec spec;
@@ -440,7 +439,7 @@ static bool vm_pool_fits(struct vm_pool *p, const struct instance *i)
 	(void)vms_plain_spec(p->vms, &set, words, &spec);
 	spec.memory_mib = (unsigned)(size.memory >> 20);
 	spec.cpus = size.cpus;
-	memcpy(nics[1].mac, plan.pod_mac, sizeof(nics[1].mac));
+	vms_plain_nics(NULL, nics);
 	spec.nics = nics;
 	spec.n_nics = ARRAY_SIZE(nics);
 	spec.n_ports = 1;

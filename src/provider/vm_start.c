@@ -87,13 +87,12 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	const struct vm_port port = { .name = BOOTMSG_PORT, .fd = lines->boot[1] };
 	const struct vm_share share = { .tag = SHARE_TAG, .fd = lines->share };
 	const struct segment *net = &m->network.made;
-	struct vm_nic nics[2] = { { .tap_fd = net->tap_fd }, { .tap_fd = net->pod_fd } };
+	struct vm_nic nics[MACHINE_NICS];
 	const char *words[VM_WORDS_MAX + 1];
 	struct vm_spec spec;
 	int r;
 
-	memcpy(nics[0].mac, m->network.plan.guest_mac, sizeof(nics[0].mac));
-	memcpy(nics[1].mac, m->network.plan.pod_mac, sizeof(nics[1].mac));
+	vms_plain_nics(net, nics);
 	if (m->nic.tap_fd >= 0) {
 		nics[1].tap_fd = m->nic.tap_fd;
 		memcpy(nics[1].mac, m->nic.mac, sizeof(nics[1].mac));
@@ -103,7 +102,7 @@ static int machine_clone(struct machine *m, struct guest_set *set,
 	spec.memory_mib = (unsigned)(size->memory >> 20);
 	spec.cpus = size->cpus;
 	spec.nics = nics;
-	spec.n_nics = ARRAY_SIZE(nics);
+	spec.n_nics = m->nic.tap_fd >= 0 ? 2 : ARRAY_SIZE(nics);
 	spec.ports = &port;
 	spec.n_ports = 1;
 	spec.shares = &share;

@@ -101,12 +101,10 @@ static int form_of_file(int fd, uint64_t word[4])
 	return 0;
 }
 
-/* Whether it has the two devices that all have, and not that of a bridge of the node. */
+/* Whether it has the devices that all have, and not that of a bridge of the node. */
 static bool form_has_nics(const struct vm_spec *s)
 {
-	const struct segment_plan plan = segment_plan_usual();
-
-	return s->n_nics == 2 && memcmp(s->nics[1].mac, plan.pod_mac, sizeof(plan.pod_mac)) == 0;
+	return s->n_nics == MACHINE_NICS;
 }
 
 /* Of a machine with nothing but what all have. -ENOTSUP for another. */
@@ -393,15 +391,13 @@ static int making_start(struct templates *t, struct guest_set *set, int boot_fd,
 {
 	struct making *m = &t->making;
 	const struct vm_port port = { .name = BOOTMSG_PORT, .fd = boot_fd };
-	struct vm_nic nics[2] = { { .tap_fd = m->network.made.tap_fd },
-				  { .tap_fd = m->network.made.pod_fd } };
+	struct vm_nic nics[MACHINE_NICS];
 	const char *words[VM_WORDS_MAX + 1];
 	struct vm_spec spec;
 	size_t n;
 	int r;
 
-	memcpy(nics[0].mac, m->network.plan.guest_mac, sizeof(nics[0].mac));
-	memcpy(nics[1].mac, m->network.plan.pod_mac, sizeof(nics[1].mac));
+	vms_plain_nics(&m->network.made, nics);
 	n = vms_plain_spec(t->vms, set, words, &spec);
 	if (n < VM_WORDS_MAX) {
 		words[n] = TEMPLATE_WORD;

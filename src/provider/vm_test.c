@@ -41,7 +41,7 @@ static void is_made_of_gate_network_and_machine(void)
 	CHECK_INT(m.boot.bundle.item[1].len, 5);
 	CHECK_STR(m.boot.parent_id, "spiffe://x/node/n");
 	CHECK(memcmp(m.boot.token, bed.started.token, sizeof(m.boot.token)) == 0);
-	CHECK_INT(bed.spec.n_nics, 2);
+	CHECK_INT(bed.spec.n_nics, MACHINE_NICS);
 	CHECK_INT(bed.n_links, 0);
 
 	fake_yes(i, FAKE_OPEN);

@@ -60,6 +60,7 @@ static const struct {
 	{ "ec2.run", "ec2", true, "have the machine of an instance made in a cloud" },
 	{ "ec2.gate", "ec2", true, "start the gate of a machine in a cloud" },
 	{ "ec2.end", "ec2", true, "end the machine of an instance in a cloud" },
+	{ "network.guest", "network", true, "join a network to the machine of a pod" },
 	{ "network.namespace", "network", true, "make the network namespace of a cell" },
 	{ "network.plug", "network", true, "make the port of a pod" },
 	{ "network.unplug", "network", true, "take the rules of a pod away" },

@@ -12,7 +12,7 @@
 #include "cri/sandbox/find.h"
 #include "cri/services.h"
 #include "net/port/sockets.h"
-#include "pod/networks/plug.h"
+#include "pod/networks/netns.h"
 #include "pod/workload/workload.h"
 #include "rpc/server/server.h"
 #include "stream/dial.h"
@@ -73,7 +73,7 @@ static int forward_begin(const struct forwarding *f, struct dial *d, struct erro
 
 	if (r < 0)
 		return r;
-	fd = plug_open_netns(of, err);
+	fd = netns_open(of, err);
 	if (fd < 0)
 		return fd;
 	w = malloc(sizeof(*w));

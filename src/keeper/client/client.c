@@ -480,6 +480,7 @@ static const struct peer_ops client_ops = {
 	.put_files = client_put_files,
 	.takes_hosts = client_takes_hosts,
 	.put_hosts = client_put_hosts,
+	.put_link = client_put_link,
 	.put_disk = client_put_disk,
 	.spawn = spawn,
 	.spawn_machine = client_spawn_machine,

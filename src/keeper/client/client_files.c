@@ -34,6 +34,28 @@ void client_put_hosts(struct peer *p, const char *id, const char *block, peer_do
 			  done, userdata);
 }
 
+static ProtobufCBinaryData client_mac(const uint8_t *mac)
+{
+	return (ProtobufCBinaryData){ .len = mac ? 6 : 0, .data = (uint8_t *)(uintptr_t)mac };
+}
+
+void client_put_link(struct peer *p, const struct peer_link *link, peer_done_fn done,
+		     void *userdata)
+{
+	Nacre__Instance__V1__PutLinkRequest request;
+
+	nacre__instance__v1__put_link_request__init(&request);
+	request.device = client_mac(link->device);
+	request.gone = link->gone;
+	request.name = convert_str(link->name);
+	request.mac = client_mac(link->mac);
+	request.mtu = link->mtu;
+	request.settings = convert_str(link->settings ?: "");
+	client_call_plain(client_of(p), KEEPER_METHOD("PutLink"), &request.base,
+			  &nacre__instance__v1__put_link_response__descriptor, PEER_FILES_TIMEOUT,
+			  done, userdata);
+}
+
 static void client_finish_files(struct client_call *call, const ProtobufCMessage *response,
 				const struct error *err)
 {

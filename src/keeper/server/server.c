@@ -23,6 +23,7 @@
 #include "keeper/server/groups.h"
 #include "keeper/server/hosts.h"
 #include "keeper/server/late.h"
+#include "keeper/server/links.h"
 #include "keeper/server/logs.h"
 #include "keeper/server/tokens.h"
 #include "keeper/server/upgrade.h"
@@ -54,6 +55,7 @@ struct keeper_server {
 	struct groups groups;
 	struct files files;
 	struct hosts hosts;
+	struct links links;
 	struct given given;
 	struct children children;
 	struct watchers watchers;
@@ -467,20 +469,6 @@ static void server_attach(struct rpc_call *call, const ProtobufCMessage *message
 	attach_handle(s->keeper, call, (const void *)message);
 }
 
-static void server_copy_from(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
-{
-	struct keeper_server *s = userdata;
-
-	copying_from(&s->copying, call, (const void *)message);
-}
-
-static void server_copy_to(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
-{
-	struct keeper_server *s = userdata;
-
-	copying_to(&s->copying, call, (const void *)message);
-}
-
 static void server_logs(struct rpc_call *call, const ProtobufCMessage *message, void *userdata)
 {
 	struct keeper_server *s = userdata;
@@ -496,7 +484,10 @@ static void server_logs(struct rpc_call *call, const ProtobufCMessage *message, 
 	}
 SERVER_GIVES(put_files, files, files_put)
 SERVER_GIVES(put_hosts, hosts, hosts_put)
+SERVER_GIVES(put_link, links, links_put)
 SERVER_GIVES(put_disk, given, given_put)
+SERVER_GIVES(copy_from, copying, copying_from)
+SERVER_GIVES(copy_to, copying, copying_to)
 
 static void server_write_stdin(struct rpc_call *call, const ProtobufCMessage *message,
 			       void *userdata)
@@ -671,6 +662,7 @@ static const struct rpc_method server_methods[] = {
 	  .handle = server_copy_to },
 	METHOD("PutFiles", put_files, false, server_put_files),
 	METHOD("PutHosts", put_hosts, false, server_put_hosts),
+	METHOD("PutLink", put_link, false, server_put_link),
 	METHOD("PutDisk", put_disk, false, server_put_disk),
 	METHOD("WriteStdin", write_stdin, false, server_write_stdin),
 	METHOD("Limit", limit, false, server_limit),
@@ -754,6 +746,7 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 	groups_init(&s->groups, config->loop, s->keeper, config->keeper.cgroup_fd);
 	files_init(&s->files, config->loop, config->keeper.shm_parent_fd);
 	hosts_init(&s->hosts, config->loop, s->keeper);
+	links_init(&s->links, config->loop, config->put_link);
 	given_init(&s->given);
 	s->tokens.arrived = server_on_token;
 	r = server_new_rpc(s, TAKE_FD(rpc_fd));
@@ -779,6 +772,7 @@ struct keeper_server *keeper_server_free(struct keeper_server *s)
 	s->tokens.arrived = NULL;
 	files_done(&s->files);
 	hosts_done(&s->hosts);
+	links_done(&s->links);
 	given_done(&s->given);
 	/* The calls go first: those that are cancelled let go of what they hold in the keeper. */
 	if (s->rpc)

@@ -14,6 +14,7 @@ struct disk_places;
 struct handover_writer;
 struct keeper_server;
 struct loop;
+struct peer_link;
 
 struct keeper_server_config {
 	struct loop *loop;
@@ -26,6 +27,8 @@ struct keeper_server_config {
 	const struct disk_places *disks; /* other than those of the machine; NULL: those */
 	bool in_guest;                   /* the machine's are for nested keepers too */
 	const char *path;                /* "pod/web", "a/b"; "" for the keeper of the node */
+	/* PutLink, on a thread; NULL: it is no machine's. */
+	int (*put_link)(const struct peer_link *link, struct error *err);
 	/* Hello brought another path: `path` is to say that from now on. */
 	void (*on_named)(void *userdata, const char *path);
 	/* keeper/server/upgrade.h; NULL: Upgrade is refused. */

@@ -28,3 +28,15 @@ int ipv6_off(struct error *err)
 		r = error_set(err, -EIO, "turn IPv6 off");
 	return r;
 }
+
+int ipv6_of_later(struct error *err)
+{
+	_cleanup_fd_ int proc_fd = sysctl_open(err);
+	struct error none = ERROR_INIT;
+	int r;
+
+	if (proc_fd < 0)
+		return proc_fd;
+	r = sysctl_write(proc_fd, "ipv6/conf/default/disable_ipv6", "0", &none);
+	return r < 0 && r != -ENOENT ? error_copy(err, &none) : 0;
+}

@@ -13,5 +13,7 @@
  * back. Must not: be called in the namespace of the host.
  */
 int ipv6_off(struct error *err) _must_check_;
+/* Devices that come later have it again. */
+int ipv6_of_later(struct error *err) _must_check_;
 
 #endif

@@ -69,9 +69,25 @@ static int join_add_filter(struct netlink *nl, uint32_t from, uint32_t to, struc
 			   err);
 }
 
+/* What it was joined to before. */
+static int join_remove_ingress(struct netlink *nl, uint32_t link)
+{
+	const struct tcmsg info = { .tcm_family = AF_UNSPEC,
+				    .tcm_ifindex = (int)link,
+				    .tcm_parent = TC_H_INGRESS,
+				    .tcm_handle = JOIN_INGRESS };
+	struct netmsg m;
+
+	netmsg_begin(&m, RTM_DELQDISC, NLM_F_REQUEST | NLM_F_ACK, &info, sizeof(info));
+	return netlink_ask(nl, &m, NULL, NULL, "take nothing more that arrives on a link", NULL);
+}
+
 static int join_lead(struct netlink *nl, uint32_t from, uint32_t to, struct error *err)
 {
-	int r = join_add_ingress(nl, from, err);
+	int r;
+
+	(void)join_remove_ingress(nl, from);
+	r = join_add_ingress(nl, from, err);
 
 	return r < 0 ? r : join_add_filter(nl, from, to, err);
 }

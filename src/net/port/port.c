@@ -411,7 +411,7 @@ int port_open_inside(const struct port_plan *plan, uint32_t link, struct error *
 	return port_address_pod(&pod, err);
 }
 
-/* A wire to the guest of a machine, which has the addresses. IPv6 is off in that namespace. */
+/* A wire to the guest of a machine, which has the addresses. */
 static int port_open_machine(const struct port_pod *pod, struct error *err)
 {
 	const struct link_change up = { .power = LINK_UP }, as_long = { .mtu = pod->plan->mtu };
@@ -420,6 +420,8 @@ static int port_open_machine(const struct port_pod *pod, struct error *err)
 	int r;
 
 	r = netlink_open(&nl, err);
+	if (r == 0)
+		r = port_close6(pod->plan->pod_name, err);
 	if (r == 0)
 		r = link_find(&nl, pod->plan->tap, &tap, err);
 	if (r == 0)
@@ -435,7 +437,7 @@ static int port_open_pod(void *arg, struct error *err)
 {
 	const struct port_pod *pod = arg;
 
-	return pod->plan->tap ? port_open_machine(pod, err) : port_address_pod(pod, err);
+	return pod->plan->tap[0] ? port_open_machine(pod, err) : port_address_pod(pod, err);
 }
 
 /* ---- all of it ---- */

@@ -41,8 +41,8 @@ struct port_plan {
 	struct prefix pool4, pool6;
 	bool loopback; /* the node's own loopback addresses lead to its published ports */
 	/* Of a machine: the pod's end is joined to this TAP device there, and has no addresses;
-	 * those are the guest's, whose kernel is told (port_open_inside()). NULL: a pod's. */
-	const char *tap;
+	 * those are the guest's, whose kernel is told (port_open_inside()). "": a pod's. */
+	char tap[IF_NAMESIZE];
 	uint64_t rate_to_pod, rate_from_pod; /* bits per second, by a token bucket; 0: no limit */
 };
 

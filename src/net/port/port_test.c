@@ -626,7 +626,7 @@ static void of_a_machine(void)
 	struct link l = { 0 };
 	uint32_t index = 0;
 
-	plan.tap = "pod0";
+	(void)str_copy(plan.tap, sizeof(plan.tap), "pod0");
 	/* Whose TAP device is not there. */
 	CHECK_INT(port_make(&plan, machine_fd, &index, &err), -ENODEV);
 	check_same(&was);

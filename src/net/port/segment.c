@@ -82,6 +82,33 @@ static int segment_bridge(struct netlink *nl, const char *name, const uint8_t *m
 	return fd;
 }
 
+void segment_pod_tap(unsigned n, char ret[IF_NAMESIZE])
+{
+	(void)str_printf(ret, IF_NAMESIZE, SEGMENT_POD_TAP "%u", n);
+}
+
+void segment_pod_mac(unsigned n, uint8_t ret[LINK_MAC_LEN])
+{
+	int r = link_parse_mac(SEGMENT_POD_MAC, ret);
+
+	assert(r == 0);
+	ret[LINK_MAC_LEN - 1] = (uint8_t)(ret[LINK_MAC_LEN - 1] + n);
+}
+
+/* What is put beside them later may have IPv6: the other end of a port that its guest has. */
+static int segment_pod_taps(struct netlink *nl, struct segment *s, uint32_t mtu, struct error *err)
+{
+	char name[IF_NAMESIZE];
+
+	for (unsigned n = 0; n < SEGMENT_POD_TAPS; n++) {
+		segment_pod_tap(n, name);
+		s->pod_fds[n] = segment_tap(nl, name, 0, mtu, err);
+		if (s->pod_fds[n] < 0)
+			return s->pod_fds[n];
+	}
+	return ipv6_of_later(err);
+}
+
 /* ---- a new one ---- */
 
 struct segment_build {
@@ -118,13 +145,12 @@ static int segment_build(void *arg, struct error *err)
 	/* So nobody has to be asked for it, and nobody else can answer. */
 	if (r == 0 && prefix_size(&plan->guest) > 0)
 		r = neighbour_set(&nl, bridge, &plan->guest, plan->guest_mac, err);
-	if (r == 0 && plan->has_pod) {
-		s.pod_fd = segment_tap(&nl, SEGMENT_POD_TAP, 0, plan->mtu, err);
-		r = MIN(s.pod_fd, 0);
-	}
+	if (r == 0 && plan->has_pod)
+		r = segment_pod_taps(&nl, &s, plan->mtu, err);
 	if (r < 0)
 		return r;
-	*b->ret = (struct segment){ TAKE_FD(s.ns_fd), TAKE_FD(s.tap_fd), TAKE_FD(s.pod_fd) };
+	*b->ret = s;
+	s = (struct segment)SEGMENT_NONE;
 	return 0;
 }
 
@@ -140,7 +166,8 @@ int segment_make(struct segment *ret, const struct segment_plan *plan, struct er
 void segment_done(struct segment *s)
 {
 	s->tap_fd = fd_close(s->tap_fd);
-	s->pod_fd = fd_close(s->pod_fd);
+	for (size_t n = 0; n < ARRAY_SIZE(s->pod_fds); n++)
+		s->pod_fds[n] = fd_close(s->pod_fds[n]);
 	s->ns_fd = fd_close(s->ns_fd);
 }
 
@@ -156,8 +183,6 @@ struct segment_plan segment_plan_usual(void)
 	r = link_parse_mac(SEGMENT_NODE_MAC, plan.node_mac);
 	assert(r == 0);
 	r = link_parse_mac(SEGMENT_GUEST_MAC, plan.guest_mac);
-	assert(r == 0);
-	r = link_parse_mac(SEGMENT_POD_MAC, plan.pod_mac);
 	assert(r == 0);
 	return plan;
 }

@@ -19,32 +19,36 @@
  * is in the namespace, too. Nothing leads out of it, so that every guest can have the same
  * addresses, and what one sends reaches nobody else.
  *
- * Where the plan says so there is a further TAP device beside these, for the network of a pod in
- * the guest: up, in no bridge, and led nowhere until it is joined to a port (net/port/port.h).
+ * Where the plan says so there are further TAP devices beside these, for the networks of a pod in
+ * the guest: up, in no bridge, and led nowhere until they are joined to a port (net/port/port.h).
+ * They are there from the start, since QEMU's `microvm` takes no device while it runs.
  *
  * It consists of descriptors. When the last copy of each is closed, and nobody stands in the
  * namespace any more, the kernel takes all of it away.
  */
+#define SEGMENT_POD_TAPS 4
+
 struct segment {
 	int ns_fd, tap_fd;
-	int pod_fd; /* -1: it has none */
+	int pod_fds[SEGMENT_POD_TAPS]; /* -1: it has none */
 };
 
 #define SEGMENT_NONE                                                                               \
 	{                                                                                          \
-		.ns_fd = -1, .tap_fd = -1, .pod_fd = -1                                            \
+		.ns_fd = -1, .tap_fd = -1, .pod_fds = { -1, -1, -1, -1 }                           \
 	}
 
 #define SEGMENT_BRIDGE "nacre0"
 #define SEGMENT_TAP "tap0"
-#define SEGMENT_POD_TAP "pod0"
+/* Those of its pod's networks are this and a number from 0 on. */
+#define SEGMENT_POD_TAP "pod"
 
 /* Its addresses: the same for every guest, so that a copy of a guest has the right one. */
 #define SEGMENT_NODE_ADDRESS "169.254.74.1/30"
 #define SEGMENT_NODE_MAC "02:6e:61:63:72:01"
 #define SEGMENT_GUEST_ADDRESS "169.254.74.2/30"
 #define SEGMENT_GUEST_MAC "02:6e:61:63:72:02"
-/* Of the guest's device for its pod, until it has that of the pod. */
+/* Of the guest's first device for its pod, until it has that of the pod; the others count on. */
 #define SEGMENT_POD_MAC "02:6e:61:63:72:03"
 
 struct segment_plan {
@@ -53,8 +57,11 @@ struct segment_plan {
 	uint8_t guest_mac[LINK_MAC_LEN]; /* where its address is known */
 	uint32_t mtu;                    /* 0: the kernel's */
 	bool has_pod;
-	uint8_t pod_mac[LINK_MAC_LEN];
 };
+
+/* The name of the nth device for a pod, and the MAC that the guest finds it by. */
+void segment_pod_tap(unsigned n, char ret[IF_NAMESIZE]);
+void segment_pod_mac(unsigned n, uint8_t ret[LINK_MAC_LEN]);
 
 /* With the addresses above, and no device for a pod. */
 struct segment_plan segment_plan_usual(void);

@@ -161,12 +161,16 @@ static int looks_at_pod(void *arg, struct error *err)
 {
 	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
 	struct link tap = { 0 };
+	char name[IF_NAMESIZE];
 
 	(void)arg;
 	CHECK_INT(netlink_open(&nl, err), 0);
-	CHECK_INT(link_find(&nl, SEGMENT_POD_TAP, &tap, err), 0);
-	CHECK(tap.up && tap.running && tap.master == 0);
-	CHECK(!bed_proc_has("if_inet6", SEGMENT_POD_TAP));
+	for (unsigned n = 0; n < SEGMENT_POD_TAPS; n++) {
+		segment_pod_tap(n, name);
+		CHECK_INT(link_find(&nl, name, &tap, err), 0);
+		CHECK(tap.up && tap.running && tap.master == 0);
+		CHECK(!bed_proc_has("if_inet6", name));
+	}
 	return 0;
 }
 
@@ -183,7 +187,8 @@ static void with_a_pod(void)
 	CHECK(r == 0 || (failmalloc_has_failed && failmalloc_has_failed()));
 	if (r < 0)
 		return;
-	CHECK(s.pod_fd >= 0 && fcntl(s.pod_fd, F_GETFD) & FD_CLOEXEC);
+	for (size_t n = 0; n < SEGMENT_POD_TAPS; n++)
+		CHECK(s.pod_fds[n] >= 0 && fcntl(s.pod_fds[n], F_GETFD) & FD_CLOEXEC);
 	CHECK_INT(inside_run(s.ns_fd, looks_at_pod, NULL, &err), 0);
 	segment_done(&s);
 	CHECK_INT(bed_descriptors(), descriptors);

@@ -12,6 +12,8 @@
 #include "network/model.h"
 #include "network/plug.h"
 #include "pod/networks/change.h"
+#include "pod/networks/guest.h"
+#include "pod/networks/netns.h"
 #include "pod/networks/plug.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/record.h"
@@ -67,10 +69,10 @@ static int change_check(const struct workload *w, struct error *err)
 				    "%s is of kind %s, and only pods and cells can change their "
 				    "networks",
 				    w->path, workload_kind_word(w->kind));
-	if (instance_kind_is_remote(w->choice.kind))
-		return error_refuse(err, ERROR_UNSUPPORTED,
-				    "the networks of a pod of kind \"%s\" cannot be changed yet",
-				    instance_kind_word(w->choice.kind));
+	if (w->choice.kind == INSTANCE_EC2)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "%s is of kind \"ec2\", and on the network of its cloud alone",
+				    w->path);
 	if (w->state != WORKLOAD_RUNNING)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s is %s, and networks are changed of a pod that runs",
@@ -132,14 +134,15 @@ static void connect_undo(struct plug_change *c)
 	change_end(c, "", &why);
 }
 
-static void connect_on_plugged(void *userdata, const struct error *err)
+/* It is in the kernel, and in that of its machine. */
+static void connect_on_there(void *userdata, const struct error *err)
 {
 	struct plug_change *c = userdata;
 	struct workload *w = c->workload;
 
-	if (err) {
-		c->attachment = attachment_free(c->attachment);
-		change_end(c, "", err);
+	if (err && w->state == WORKLOAD_RUNNING) {
+		(void)error_copy(&c->err, err);
+		connect_undo(c);
 		return;
 	}
 	/* Its end takes it out. */
@@ -166,6 +169,23 @@ static void connect_on_plugged(void *userdata, const struct error *err)
 	change_end(c, "on", NULL);
 }
 
+static void connect_on_plugged(void *userdata, const struct error *err)
+{
+	struct plug_change *c = userdata;
+	struct error own = ERROR_INIT;
+
+	if (err) {
+		c->attachment = attachment_free(c->attachment);
+		change_end(c, "", err);
+		return;
+	}
+	if (!c->attachment->of_machine)
+		connect_on_there(c, NULL);
+	else if (guest_tell(&c->workload->all->guests, c->workload, c->attachment, connect_on_there,
+			    c, &own) < 0)
+		connect_on_there(c, &own);
+}
+
 static int connect_begin(struct plug_change *c, struct error *err)
 {
 	struct workload *w = c->workload;
@@ -175,7 +195,7 @@ static int connect_begin(struct plug_change *c, struct error *err)
 	r = change_save(w, FAILPOINT("connect.begin"), err);
 	if (r == 0) {
 		FAILPOINT_AFTER("connect.begin");
-		fd = plug_open_netns(w, err);
+		fd = netns_open(w, err);
 		r = MIN(fd, 0);
 	}
 	if (r < 0)

@@ -2,7 +2,6 @@
 #include "pod/networks/plug.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +10,15 @@
 #include "base/log/log.h"
 #include "base/macros.h"
 #include "base/text/str.h"
-#include "isolate/cgroup/process.h"
 #include "network/attach.h"
 #include "network/driver.h"
+#include "network/guest_end.h"
 #include "network/model.h"
 #include "network/namespace.h"
 #include "network/plug.h"
 #include "pod/networks/etc_wish.h"
+#include "pod/networks/guest.h"
+#include "pod/networks/netns.h"
 #include "pod/workload/failure.h"
 #include "pod/workload/workloads.h"
 
@@ -64,6 +65,11 @@ int plug_reserve_one(struct workload *w, struct networks *networks, const struct
 	if (attachment_on(w->attachment, own.network))
 		return error_field(err, ERROR_EXISTS, "network", "%s is on the network %s already",
 				   w->path, own.network);
+	if (own.of_machine && eth >= GUEST_END_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "%s is on %d networks already: the guest of a machine has no "
+				    "more devices",
+				    w->path, GUEST_END_MAX);
 	if (eth >= NETWORK_OF_ONE_MAX)
 		return error_refuse(err, ERROR_EXHAUSTED, "%s is on %d networks already, the limit",
 				    w->path, NETWORK_OF_ONE_MAX);
@@ -141,6 +147,8 @@ static int plug_adopt_one(struct workload *w, struct networks *networks, const c
 	if (r < 0)
 		return r;
 	a->of_machine = plug_is_of_machine(w);
+	/* One that still starts is told again. */
+	a->guest_knows = a->of_machine && w->state != WORKLOAD_STARTING;
 	attachment_append(&w->attachment, a);
 	if (a->is_half)
 		loop_defer_schedule(&w->defer);
@@ -168,60 +176,6 @@ int plug_adopt(struct workload *w, struct networks *networks, const char *text, 
 }
 
 /* ---- into the kernel ---- */
-
-/* Of a process whose number may be another one's by now: only where it is in that group. */
-static int plug_open_of_group(pid_t pid, const char *group)
-{
-	_cleanup_fd_ int proc_fd = process_open(pid, group);
-	int fd;
-
-	if (proc_fd < 0)
-		return proc_fd;
-	fd = sysio_openat(proc_fd, "ns/net", O_RDONLY | O_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Of an instance of this daemon by its pidfd, of a nested one by its group. */
-static int plug_open_of_keeper(const struct instance *i, struct error *err)
-{
-	_cleanup_fd_ int fd = -1;
-	char path[48];
-
-	if (i->pidfd < 0) {
-		fd = i->pid > 0 && i->cgroup[0] == '/' ? plug_open_of_group(i->pid, i->cgroup)
-						       : -ESRCH;
-	} else {
-		(void)str_printf(path, sizeof(path), "/proc/%d/ns/net", (int)i->pid);
-		fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	}
-	if (fd < 0 || (i->pidfd >= 0 && pidfd_has_ended(i->pidfd)))
-		return error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s has ended", i->path);
-	return TAKE_FD(fd);
-}
-
-static int plug_open_of_container(struct pod_container *c)
-{
-	_cleanup_str_ char *group = pod_container_whole_group(c);
-	pid_t pid = pod_container_pid(c);
-
-	return group && pid > 0 ? plug_open_of_group(pid, group) : -ESRCH;
-}
-
-int plug_open_netns(const struct workload *w, struct error *err)
-{
-	int fd = -ESRCH;
-
-	if (w->kind == WORKLOAD_POD)
-		return plug_open_of_keeper(w->instance, err);
-	if (w->netns)
-		fd = fd_copy(network_namespace_fd(w->netns, NULL));
-	for (size_t i = 0; i < w->n_containers && fd < 0; i++)
-		if (w->containers[i]->status.state == CONTAINER_RUNNING)
-			fd = plug_open_of_container(w->containers[i]);
-	return fd >= 0 ? fd
-		       : error_refuse(err, ERROR_UNAVAILABLE, "the containers of %s have ended",
-				      w->path);
-}
 
 static void plug_on_netns(void *userdata)
 {
@@ -256,11 +210,12 @@ bool plug_chooses_address(const struct workload *w)
 	return w->attachment && w->attachment->network->plugins;
 }
 
-static void plug_on_plugged(void *userdata, const struct error *err)
+/* Its guest has it too, or never is to. */
+static void plug_on_guest(void *userdata, const struct error *err)
 {
 	struct workload *w = userdata;
 
-	if (err) {
+	if (err && !workload_has_ended(w)) {
 		w->plug_failed = true;
 		(void)failure_refuse(w, err);
 	}
@@ -271,17 +226,30 @@ static void plug_on_plugged(void *userdata, const struct error *err)
 	loop_defer_schedule(&w->defer);
 }
 
-void plug_tell_guest(const struct workload *w, struct instance_link *ret)
+static void plug_on_plugged(void *userdata, const struct error *err)
 {
-	const struct attachment *a = w->attachment;
+	struct workload *w = userdata;
+
+	if (err || !plug_is_of_machine(w))
+		plug_on_guest(w, err);
+	else
+		loop_defer_schedule(&w->defer);
+}
+
+void plug_tell_guest(struct workload *w, struct instance_link *ret)
+{
+	struct attachment *a = w->attachment;
 
 	*ret = (struct instance_link){ .is_wanted = a && plug_is_of_machine(w) };
 	if (!ret->is_wanted)
 		return;
+	a->guest_knows = guest_end_is_known(a);
+	(void)str_printf(ret->name, sizeof(ret->name), "eth%u", a->eth);
+	if (!a->guest_knows)
+		return;
 	ret->leads_out = a->leads_out;
 	ret->mtu = a->network->mtu;
 	memcpy(ret->mac, a->mac, sizeof(ret->mac));
-	(void)str_printf(ret->name, sizeof(ret->name), "eth%u", a->eth);
 	prefix_print(&a->ip4, ret->address);
 	prefix_print_address(&a->network->gateway4, ret->gateway);
 	if (a->ip6.family)
@@ -290,7 +258,7 @@ void plug_tell_guest(const struct workload *w, struct instance_link *ret)
 
 static int plug_begin(struct workload *w, struct attachment *a, struct error *err)
 {
-	int fd = plug_open_netns(w, err), r;
+	int fd = netns_open(w, err), r;
 
 	if (fd < 0)
 		return fd;
@@ -309,24 +277,85 @@ static void plug_on_unplugged(void *userdata, const struct error *err)
 	loop_defer_schedule(&w->defer);
 }
 
+/* A machine's, whose guest lets go of it first. */
+struct plug_leaving {
+	struct workload *workload;
+	struct attachment *attachment;
+	bool hands_on;
+	plug_fn done;
+	void *userdata;
+};
+
+/* Of the same pod, whom the default routes are to lead to. */
+static struct attachment *plug_heir(const struct workload *w)
+{
+	struct attachment *heir = w->attachment;
+
+	while (heir && !heir->leads_out)
+		heir = heir->next;
+	return heir && heir->state == ATTACHMENT_PLUGGED ? heir : NULL;
+}
+
+static int plug_withdraw_now(struct workload *w, struct attachment *a, struct attachment *heir,
+			     plug_fn done, void *userdata)
+{
+	int fd = -1;
+
+	/* A device that has no end here is removed there. */
+	if ((heir || !network_passes_node(a->network)) && w->instance && !w->instance->ended)
+		fd = netns_open(w, NULL);
+	return attachment_withdraw(a, fd >= 0 ? heir : NULL, fd, done, userdata);
+}
+
+static void plug_leave(void *userdata, const struct error *err)
+{
+	struct plug_leaving l = *(struct plug_leaving *)userdata;
+
+	if (err)
+		log_warn("a pod that leaves a network is not as it should be",
+			 LOG_STR("workload", l.workload->path), LOG_ERR(err));
+	free(userdata);
+	l.attachment->tells_guest = false;
+	/* What cannot be begun is done when the workload turns. */
+	if (plug_withdraw_now(l.workload, l.attachment, NULL, l.done, l.userdata) < 0)
+		l.done(l.userdata, NULL);
+}
+
+static void plug_on_let_go(void *userdata, const struct error *err)
+{
+	struct plug_leaving *l = userdata;
+	struct attachment *heir = l->hands_on ? plug_heir(l->workload) : NULL;
+
+	l->attachment->tells_guest = true;
+	if (err || !heir || heir->tells_guest ||
+	    guest_tell(&l->workload->all->guests, l->workload, heir, plug_leave, l, NULL) < 0)
+		plug_leave(l, err);
+}
+
+static int plug_withdraw_machine(struct workload *w, struct attachment *a, bool hands_on,
+				 plug_fn done, void *userdata)
+{
+	struct plug_leaving *l = malloc(sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	*l = (struct plug_leaving){ w, a, hands_on, done, userdata };
+	if (guest_take_back(&w->all->guests, w, a, plug_on_let_go, l, NULL) == 0)
+		return 0;
+	free(l);
+	return plug_withdraw_now(w, a, NULL, done, userdata);
+}
+
 int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_fn done,
 		  void *userdata)
 {
 	const bool hands_on = may_lead || a->leads_out;
-	struct attachment *heir;
-	int fd = -1;
 
 	a->is_half = true;
 	plug_choose_way_out(w);
-	heir = hands_on ? w->attachment : NULL;
-	while (heir && !heir->leads_out)
-		heir = heir->next;
-	if (heir && heir->state != ATTACHMENT_PLUGGED)
-		heir = NULL;
-	/* A device that has no end here is removed there. */
-	if ((heir || !network_passes_node(a->network)) && w->instance && !w->instance->ended)
-		fd = plug_open_netns(w, NULL);
-	return attachment_withdraw(a, fd >= 0 ? heir : NULL, fd, done, userdata);
+	if (plug_is_of_machine(w))
+		return plug_withdraw_machine(w, a, hands_on, done, userdata);
+	return plug_withdraw_now(w, a, hands_on ? plug_heir(w) : NULL, done, userdata);
 }
 
 /* Whether its network namespace can be opened, and is not the node's, in which a keeper with a user
@@ -343,9 +372,9 @@ static bool plug_stands(const struct workload *w)
 static void plug_hold_devices(struct workload *w)
 {
 	for (struct attachment *a = w->attachment; a; a = a->next)
-		if (a->state == ATTACHMENT_PLUGGED && attachment_is_lent(a) && a->home_fd < 0 &&
+		if (a->state == ATTACHMENT_PLUGGED && attachment_holds_netns(a) && a->home_fd < 0 &&
 		    plug_stands(w))
-			a->home_fd = plug_open_netns(w, NULL);
+			a->home_fd = netns_open(w, NULL);
 }
 
 /* What a change was at when the daemon ended, or could not undo. */
@@ -354,7 +383,8 @@ static void plug_take_halves_out(struct workload *w)
 	if (w->change || workload_has_ended(w))
 		return;
 	for (struct attachment *a = w->attachment; a; a = a->next)
-		if (a->is_half && a->state == ATTACHMENT_PLUGGED)
+		if (a->is_half && a->state == ATTACHMENT_PLUGGED && !a->tells_guest &&
+		    (!a->of_machine || plug_stands(w)))
 			(void)plug_withdraw(w, a, true, plug_on_unplugged, w);
 }
 
@@ -367,7 +397,8 @@ bool plug_is_released(struct workload *w)
 	names_look(&w->all->names);
 	for (struct attachment *a = w->attachment; a; a = next) {
 		next = a->next;
-		if (a->state == ATTACHMENT_RESERVED || a->state == ATTACHMENT_PLUGGED)
+		if (!a->tells_guest &&
+		    (a->state == ATTACHMENT_RESERVED || a->state == ATTACHMENT_PLUGGED))
 			attachment_unplug(a, plug_on_unplugged, w);
 	}
 	return !w->attachment;
@@ -387,6 +418,11 @@ static bool plug_has_place(const struct workload *w)
 	return i && i->pid > 0 &&
 	       ((!isolate_ids_are_set(&w->ids) && !plug_is_of_machine(w)) ||
 		i->state == INSTANCE_READY);
+}
+
+static bool plug_awaits_guest(const struct attachment *a)
+{
+	return a->of_machine && a->state == ATTACHMENT_PLUGGED && !a->guest_knows;
 }
 
 int plug_is_awaited(struct workload *w, struct error *err)
@@ -413,7 +449,14 @@ int plug_is_awaited(struct workload *w, struct error *err)
 			if (r < 0)
 				return r;
 		}
-		waits = waits || a->state == ATTACHMENT_RESERVED || a->state == ATTACHMENT_PLUGGING;
+		if (plug_awaits_guest(a) && !a->tells_guest) {
+			int r = guest_tell(&w->all->guests, w, a, plug_on_guest, w, err);
+
+			if (r < 0)
+				return r;
+		}
+		waits = waits || a->state == ATTACHMENT_RESERVED ||
+			a->state == ATTACHMENT_PLUGGING || plug_awaits_guest(a);
 	}
 	return waits;
 }

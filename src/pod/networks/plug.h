@@ -39,8 +39,9 @@ int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_
 int plug_print(const struct workload *w, struct buf *b);
 /* Those of an earlier life, from that text. */
 int plug_adopt(struct workload *w, struct networks *networks, const char *text, struct error *err);
-/* The configuration that the guest of a machine is to give to the device of its pod's network. */
-void plug_tell_guest(const struct workload *w, struct instance_link *ret);
+/* The configuration that the guest of a machine is to give to the device of its pod's network, as
+ * far as it can know it before it boots. */
+void plug_tell_guest(struct workload *w, struct instance_link *ret);
 /* Begins, once the process is there whose network namespace it is. 1: it is not over yet, and the
  * workload's defer is scheduled when it is; 0; or why it failed. */
 int plug_is_awaited(struct workload *w, struct error *err);
@@ -52,8 +53,5 @@ bool plug_is_released(struct workload *w);
 
 /* Whether what its keeper is to be told of it can be told: the namespace of a cell is there. */
 bool plug_has_netns(const struct workload *w);
-/* The network namespace of one that starts or runs: that of its keeper, or of a container of the
- * cell. ERROR_UNAVAILABLE: it has ended. */
-int plug_open_netns(const struct workload *w, struct error *err);
 
 #endif

@@ -298,6 +298,7 @@ int workloads_new(struct workloads **ret, const struct workloads_config *config)
 	mirrors_init(&all->mirrors, config->loop, &config->guard);
 	all->config.mirrors = &all->mirrors;
 	names_init(&all->names, config->loop, &all->list, &all->containers);
+	guests_init(&all->guests, config->loop);
 	*ret = all;
 	return 0;
 }
@@ -311,6 +312,7 @@ struct workloads *workloads_free(struct workloads *all)
 	list_for_each (w, &all->list, struct workload, link)
 		waiter_tell_end(w);
 	names_done(&all->names);
+	guests_done(&all->guests);
 	reboot_done(all);
 	list_for_each (w, &all->list, struct workload, link) {
 		/* What it holds of images lives on with its containers. */

@@ -3,6 +3,7 @@
 #define NACRE_POD_WORKLOADS_H
 
 #include "base/memory/map.h"
+#include "pod/networks/guest.h"
 #include "pod/networks/names.h"
 #include "pod/storage/mirror.h"
 #include "pod/workload/model.h"
@@ -30,6 +31,7 @@ struct workloads {
 	bool resumed;    /* policies may start something */
 	struct mirrors mirrors;
 	struct names names;
+	struct guests guests;
 };
 
 #endif

@@ -470,18 +470,6 @@ static const char *pod_network_lack(const struct workload_spec *spec)
 	return NULL;
 }
 
-/* What a network of plugins lacks for a machine: its addresses are known too late. */
-static int pod_network_check_plugins(const char *network, const struct workload_spec *spec,
-				     struct error *err)
-{
-	if (spec->choice.kind != INSTANCE_VM || spec->kind != WORKLOAD_POD ||
-	    (!str_eq(network, "cni") && !pod_network_is_of_plugins(network)))
-		return 0;
-	return error_field(err, ERROR_UNSUPPORTED, "network",
-			   "a pod of kind \"vm\" can be on no network of plugins yet: name one of "
-			   "the node");
-}
-
 static int pod_network_refuse(const char *network, const char *lack, const char *field,
 			      struct error *err)
 {
@@ -531,9 +519,6 @@ int pod_network_take(struct arena *a, const char *network,
 		return r;
 	if (named && lack)
 		return error_field(err, ERROR_UNSUPPORTED, "network", "%s", lack);
-	r = pod_network_check_plugins(network, spec, err);
-	if (r < 0)
-		return r;
 	if (named || (str_empty(network) && by_default && !lack)) {
 		wish->network = named ? network : NETWORK_DEFAULT;
 		spec->attach = wish;
@@ -614,9 +599,6 @@ int pod_network_take_further(struct arena *a, Aurae__Runtime__V0__FurtherNetwork
 	if (!spec->attach)
 		return pod_network_refuse(pod_network_is_named(network) ? "" : network,
 					  pod_network_lack(spec), FURTHER, err);
-	if (spec->choice.kind == INSTANCE_VM)
-		return error_field(err, ERROR_UNSUPPORTED, FURTHER,
-				   "a pod of kind \"vm\" can be on one network only yet");
 	if (!name_is_label(spec->attach->network) || str_eq(spec->attach->network, "cni"))
 		return error_field(err, ERROR_INVALID, FURTHER,
 				   "not with the network \"%s\", whose plugins make all that a pod "

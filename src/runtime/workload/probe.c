@@ -24,7 +24,7 @@
 #include "keeper/client/client.h"
 #include "keeper/server/passing.h"
 #include "net/port/sockets.h"
-#include "pod/networks/plug.h"
+#include "pod/networks/netns.h"
 #include "rpc/exchange/client.h"
 #include "wire/message/probe.h"
 
@@ -369,7 +369,7 @@ static int port_begin(struct health_probe *p, struct pool *pool, struct error *e
 
 	if (!i || i->ended)
 		return error_refuse(err, ERROR_UNAVAILABLE, "its keeper is gone");
-	fd = plug_open_netns(p->container->workload, err);
+	fd = netns_open(p->container->workload, err);
 	if (fd < 0)
 		return fd;
 	p->opening = calloc(1, sizeof(*p->opening));

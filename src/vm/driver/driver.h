@@ -36,7 +36,7 @@ struct vm;
 #define VM_OVERHEAD_SHARE 128
 #define VM_CODE_CACHE_MIB 128U
 #define VM_SLOTS_MAX 16
-#define VM_NICS_MAX 2
+#define VM_NICS_MAX 5
 #define VM_PORTS_MAX 2
 #define VM_SHARES_MAX 4
 #define VM_DISKS_MAX 4

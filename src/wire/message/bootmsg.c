@@ -99,8 +99,8 @@ static const struct boot_field boot_types[][BOOTMSG_FIELDS_MAX + 1] = {
 		FIELD(link.mtu, BOOT_U32, BOOTMSG_MTU_MIN, UINT16_MAX),
 		FIELD(link.leads_out, BOOT_U32, 0, 1),
 		TEXT(link.name, BOOTMSG_DEVICE_MAX, NULL),
-		TEXT(link.address, BOOTMSG_ADDRESS_MAX, NULL),
-		TEXT(link.gateway, BOOTMSG_ADDRESS_MAX, NULL),
+		FIELD(link.address, BOOT_TEXT, 0, BOOTMSG_ADDRESS_MAX),
+		FIELD(link.gateway, BOOT_TEXT, 0, BOOTMSG_ADDRESS_MAX),
 		FIELD(link.address6, BOOT_TEXT, 0, BOOTMSG_ADDRESS_MAX),
 	},
 };

@@ -100,13 +100,15 @@ struct bootmsg {
 		/* Of a pod on a network of the node: one device, as the pod of a port has it
 		 * (net/port/port.h). */
 		struct bootmsg_link {
-			uint8_t device[6];    /* the MAC that it has */
-			uint8_t mac[6];       /* that it gets */
-			uint32_t mtu;         /* BOOTMSG_MTU_MIN to 65535 */
-			uint32_t leads_out;   /* 1: the default routes are by it */
-			const char *name;     /* that it gets */
-			const char *address;  /* of IPv4, with the length of its network */
-			const char *gateway;  /* of IPv4 */
+			uint8_t device[6];  /* the MAC that it has */
+			uint8_t mac[6];     /* that it gets */
+			uint32_t mtu;       /* BOOTMSG_MTU_MIN to 65535 */
+			uint32_t leads_out; /* 1: the default routes are by it */
+			const char *name;   /* that it gets */
+			/* Of IPv4, with the length of its network; "": they come later, and the
+			 * node reaches the guest by a device of another name. */
+			const char *address;
+			const char *gateway;  /* of IPv4; "" likewise */
 			const char *address6; /* with the length of its network; "": none */
 		} link;
 	};
