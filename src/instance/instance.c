@@ -492,6 +492,13 @@ int instance_put_volume(struct instance *i, const char *name, int mount_fd, bool
 	return i->provider->ops->put_volume(i, name, mount_fd, read_only, done, userdata, err);
 }
 
+void instance_drop_volume(struct instance *i, const char *name)
+{
+	i = instance_with_disks(i);
+	if (i->provider->ops->drop_volume)
+		i->provider->ops->drop_volume(i, name);
+}
+
 bool instance_is_lost(const struct instance *i)
 {
 	return i->lost;

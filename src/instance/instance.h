@@ -74,6 +74,8 @@ void instance_drop_disk(struct instance *i, const char *name);
 /* A volume for it: provider.h, put_volume(). Only where instance_is_remote(). */
 int instance_put_volume(struct instance *i, const char *name, int mount_fd, bool read_only,
 			peer_done_fn done, void *userdata, struct error *err);
+/* Its drop_volume(), likewise. */
+void instance_drop_volume(struct instance *i, const char *name);
 /* Another path, which is free, for one that nothing is in; its keeper and its cgroup go on under
  * its handle. Nothing is recorded. Behind instance_reserve_rename() (0 or -ENOMEM) it is done, and
  * can be undone once. */

@@ -104,6 +104,9 @@ struct provider_ops {
 	 * goes with the instance. read_only: also where the instance does not obey. */
 	int (*put_volume)(struct instance *i, const char *name, int mount_fd, bool read_only,
 			  peer_done_fn done, void *userdata, struct error *err);
+	/* It is not used in there any more, once put_volume() was done. NULL: it goes with the
+	 * instance. */
+	void (*drop_volume)(struct instance *i, const char *name);
 	/* Now, and whatever it does: the end of i->pidfd follows, unless that is -1. */
 	void (*kill)(struct instance *i);
 	/* It has ended, or the daemon does: closes what create() and adopt() keep in i->own. NULL:

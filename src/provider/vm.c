@@ -205,6 +205,14 @@ static int vms_put_volume(struct instance *i, const char *name, int mount_fd, bo
 	return error_refuse(err, ERROR_UNAVAILABLE, "the instance %s has ended", i->path);
 }
 
+static void vms_drop_volume(struct instance *i, const char *name)
+{
+	struct machine *m = i->own;
+
+	if (m)
+		vm_volumes_drop(&m->volumes, name);
+}
+
 static void vms_close(struct instance *i)
 {
 	if (i->own)
@@ -238,6 +246,7 @@ static const struct provider_ops vms_ops = {
 	.drop_disk = vms_drop_disk,
 	.stopping = vms_stopping,
 	.put_volume = vms_put_volume,
+	.drop_volume = vms_drop_volume,
 	.kill = vms_kill,
 	.close = vms_close,
 };

@@ -353,6 +353,16 @@ int share_add(struct share *s, struct share_change *c, const char *name, int mou
 	return 0;
 }
 
+int share_remove(struct share *s, struct share_change *c, const char *name, share_change_fn done,
+		 struct error *err)
+{
+	CHECK(s == bed.share.share);
+	(void)str_printf(bed.share.name, sizeof(bed.share.name), "-%s", name);
+	bed.share.change = c;
+	c->done = done;
+	return 0;
+}
+
 static struct fake_vm *vm_of(struct vm *vm)
 {
 	return container_of(vm, struct fake_vm, vm);

@@ -14,12 +14,13 @@
 /* What it is called by the kernel. */
 #define VM_VOLUMES_COMM "virtiofsd"
 
-/* A mount on its way. It outlives what it is put into until it is back from its thread. */
+/* A mount on its way in or out. It outlives what it is put into until it is back from its thread.
+ */
 struct vm_volume {
 	struct share_change change;
 	struct list link;
 	struct vm_volumes *all; /* NULL: nobody is to be told */
-	peer_done_fn done;
+	peer_done_fn done;      /* NULL: out, for which nobody waits */
 	void *userdata;
 };
 
@@ -146,13 +147,27 @@ static void volume_put(struct share_change *c, int r, const struct error *err)
 	struct vm_volume *put = container_of(c, struct vm_volume, change);
 	struct vm_volumes *v;
 
-	if (put->all)
+	if (put->all && put->done)
 		put->done(put->userdata, r < 0 ? err : NULL);
 	v = put->all;
 	list_remove(&put->link);
 	free(put);
 	if (v)
 		volumes_check_idle(v);
+}
+
+/* NULL without memory. */
+static struct vm_volume *volume_new(struct vm_volumes *v, peer_done_fn done, void *userdata)
+{
+	struct vm_volume *put = calloc(1, sizeof(*put));
+
+	if (!put)
+		return NULL;
+	put->all = v;
+	put->done = done;
+	put->userdata = userdata;
+	list_init(&put->link);
+	return put;
 }
 
 int vm_volumes_put(struct vm_volumes *v, const char *name, int mount_fd, bool read_only,
@@ -165,17 +180,24 @@ int vm_volumes_put(struct vm_volumes *v, const char *name, int mount_fd, bool re
 	if (!v->running)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "its machine was made without volumes");
-	put = calloc(1, sizeof(*put));
+	put = volume_new(v, done, userdata);
 	if (!put)
 		return error_set(err, -ENOMEM, "a volume");
-	put->all = v;
-	put->done = done;
-	put->userdata = userdata;
-	list_init(&put->link);
 	r = share_add(&v->share, &put->change, name, TAKE_FD(fd), read_only, volume_put, err);
 	if (r < 0)
 		free(put);
 	else
 		list_add_tail(&v->puts, &put->link);
 	return r;
+}
+
+void vm_volumes_drop(struct vm_volumes *v, const char *name)
+{
+	struct vm_volume *out = v->running ? volume_new(v, NULL, NULL) : NULL;
+
+	/* What cannot be taken out goes with the machine. */
+	if (out && share_remove(&v->share, &out->change, name, volume_put, NULL) == 0)
+		list_add_tail(&v->puts, &out->link);
+	else
+		free(out);
 }

@@ -42,6 +42,8 @@ int vm_volumes_adopt(struct vm_volumes *v, const struct share_config *config, in
 /* provider.h, put_volume(). */
 int vm_volumes_put(struct vm_volumes *v, const char *name, int mount_fd, bool read_only,
 		   peer_done_fn done, void *userdata, struct error *err);
+/* provider.h, drop_volume(). */
+void vm_volumes_drop(struct vm_volumes *v, const char *name);
 static inline bool vm_volumes_are_idle(const struct vm_volumes *v)
 {
 	return !v->running && list_empty(&v->puts);

@@ -72,6 +72,11 @@ static void a_machine_has_what_it_was_made_with(void)
 	CHECK(!bed.share.read_only);
 	share_answers(-EMFILE);
 	CHECK(put.n == 2 && strstr(put.text, "the volume"));
+	/* Nobody waits until one has left, but the machine's own end. */
+	instance_drop_volume(i, "v0");
+	CHECK_STR(bed.share.name, "-v0");
+	share_answers(1);
+	CHECK_INT(put.n, 2);
 	instance_stop(i, NULL, NULL);
 	all_end();
 	fake_turns();

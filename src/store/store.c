@@ -118,6 +118,13 @@ static const struct sql_column mirror_columns[] = {
 	SQL_COLUMN(run_mirror, source, SQL_TEXT),
 };
 
+static const struct sql_column share_columns[] = {
+	SQL_COLUMN(run_share, id, SQL_TEXT),        SQL_COLUMN(run_share, workload, SQL_TEXT),
+	SQL_COLUMN(run_share, name, SQL_TEXT),      SQL_COLUMN(run_share, source, SQL_TEXT),
+	SQL_COLUMN(run_share, read_only, SQL_BOOL), SQL_COLUMN(run_share, dev, SQL_U64),
+	SQL_COLUMN(run_share, ino, SQL_U64),
+};
+
 static const struct sql_column forward_columns[] = {
 	SQL_COLUMN(run_forward, id, SQL_TEXT),
 	SQL_COLUMN(run_forward, family, SQL_TEXT),
@@ -129,6 +136,7 @@ enum run_kind {
 	RUN_WORKLOAD,
 	RUN_CONTAINER,
 	RUN_MIRROR,
+	RUN_SHARE,
 	RUN_FORWARD,
 	RUN_WISH,
 	RUN_KIND_COUNT
@@ -137,7 +145,7 @@ enum run_kind {
 static const struct {
 	struct sql_table table;
 	const char *each;
-	const char *drop; /* containers, mirrors and wishes go with their workload, by triggers */
+	const char *drop; /* what is of a workload goes with it, by triggers */
 } run_kinds[] = {
 	[RUN_INSTANCE] = { { "instance", instance_columns, ARRAY_SIZE(instance_columns) },
 			   "ORDER BY created_at, rowid",
@@ -151,6 +159,9 @@ static const struct {
 	[RUN_MIRROR] = { { "mirror", mirror_columns, ARRAY_SIZE(mirror_columns) },
 			 "WHERE workload=? ORDER BY rowid",
 			 "DELETE FROM mirror WHERE id=?" },
+	[RUN_SHARE] = { { "share", share_columns, ARRAY_SIZE(share_columns) },
+			"WHERE workload=? ORDER BY rowid",
+			"DELETE FROM share WHERE id=?" },
 	[RUN_FORWARD] = { { "forward", forward_columns, ARRAY_SIZE(forward_columns) },
 			  "ORDER BY rowid",
 			  "DELETE FROM forward WHERE id=?" },
@@ -232,6 +243,12 @@ static const char *const run_migrations[] = {
 	 "ALTER TABLE container ADD COLUMN restart_max INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE container ADD COLUMN restart_count INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE container ADD COLUMN stopped INTEGER NOT NULL DEFAULT 0"),
+	("CREATE TABLE share("
+	 " id TEXT PRIMARY KEY, workload TEXT NOT NULL, name TEXT NOT NULL, source TEXT NOT NULL,"
+	 " read_only INTEGER NOT NULL, dev INTEGER NOT NULL, ino INTEGER NOT NULL);"
+	 "CREATE INDEX share_of_workload ON share(workload);"
+	 "CREATE TRIGGER workload_gone_share AFTER DELETE ON workload"
+	 " BEGIN DELETE FROM share WHERE workload=OLD.id; END"),
 };
 
 static const struct sql_schema run_schema = {
@@ -462,6 +479,11 @@ int run_store_put_mirror(struct run_store *s, const struct run_mirror *r, struct
 	return run_store_put(s, RUN_MIRROR, r, err);
 }
 
+int run_store_put_share(struct run_store *s, const struct run_share *r, struct error *err)
+{
+	return run_store_put(s, RUN_SHARE, r, err);
+}
+
 int run_store_put_wish(struct run_store *s, const struct run_wish *r, struct error *err)
 {
 	return run_store_put(s, RUN_WISH, r, err);
@@ -482,12 +504,18 @@ int run_store_drop_container(struct run_store *s, const char *id, struct error *
 	return run_store_drop(s, RUN_CONTAINER, id, err);
 }
 
+int run_store_drop_share(struct run_store *s, const char *id, struct error *err)
+{
+	return run_store_drop(s, RUN_SHARE, id, err);
+}
+
 /* A record of any kind, and the function of the kind that takes it. */
 union run_record {
 	struct run_instance instance;
 	struct run_workload workload;
 	struct run_container container;
 	struct run_mirror mirror;
+	struct run_share share;
 	struct run_forward forward;
 	struct run_wish wish;
 };
@@ -497,6 +525,7 @@ union run_each_fn {
 	int (*workload)(void *data, const struct run_workload *r);
 	int (*container)(void *data, const struct run_container *r);
 	int (*mirror)(void *data, const struct run_mirror *r);
+	int (*share)(void *data, const struct run_share *r);
 	int (*forward)(void *data, const struct run_forward *r);
 	int (*wish)(void *data, const struct run_wish *r);
 };
@@ -512,6 +541,8 @@ static int run_store_call(enum run_kind kind, union run_each_fn fn, void *data,
 		return fn.container(data, &record->container);
 	if (kind == RUN_MIRROR)
 		return fn.mirror(data, &record->mirror);
+	if (kind == RUN_SHARE)
+		return fn.share(data, &record->share);
 	if (kind == RUN_WISH)
 		return fn.wish(data, &record->wish);
 	return fn.forward(data, &record->forward);
@@ -593,6 +624,18 @@ int run_store_each_mirror(struct run_store *s, const char *workload,
 	if (r < 0)
 		return r;
 	return run_store_each(s, RUN_MIRROR, (union run_each_fn){ .mirror = fn }, data, err);
+}
+
+int run_store_each_share(struct run_store *s, const char *workload,
+			 int (*fn)(void *data, const struct run_share *r), void *data,
+			 struct error *err)
+{
+	int r;
+
+	r = sql_bind_text(s->db, s->each[RUN_SHARE], 1, workload, err);
+	if (r < 0)
+		return r;
+	return run_store_each(s, RUN_SHARE, (union run_each_fn){ .share = fn }, data, err);
 }
 
 /* ---- what root.db keeps ---- */

@@ -107,7 +107,8 @@ struct run_container {
 	uint64_t log_lost; /* bytes of its output that are not in its log */
 	bool own_log;      /* which is a file of whoever asked for it */
 	/* Ids of the node's volumes that it has, joined by blanks; a '+' is in front of those that
-	 * were made for it. */
+	 * were made for it. Beside them the images that it mounts, with a '@' in front, and the
+	 * names of shares of its machine, with a '%'. */
 	const char *volumes;
 	const char *health;  /* pod/workload/health.h: the word of its state, or "" */
 	const char *role;    /* "init", or "" for any other */
@@ -122,6 +123,16 @@ struct run_mirror {
 	const char *workload; /* id */
 	const char *name;
 	const char *source; /* path */
+};
+
+/* A directory or file of the node that the machine of a sandbox has (pod/storage/shares.h). */
+struct run_share {
+	const char *id;       /* workload/name */
+	const char *workload; /* id */
+	const char *name;
+	const char *source; /* path, or the id of an image */
+	bool read_only;
+	uint64_t dev, ino; /* of what that was then */
 };
 
 /* A link of the host whose forwarding this node has turned on (net/filter/forward.h). */
@@ -162,12 +173,14 @@ int run_store_put_instance(struct run_store *s, const struct run_instance *r, st
 int run_store_put_workload(struct run_store *s, const struct run_workload *r, struct error *err);
 int run_store_put_container(struct run_store *s, const struct run_container *r, struct error *err);
 int run_store_put_mirror(struct run_store *s, const struct run_mirror *r, struct error *err);
+int run_store_put_share(struct run_store *s, const struct run_share *r, struct error *err);
 int run_store_put_forward(struct run_store *s, const struct run_forward *r, struct error *err);
 int run_store_put_wish(struct run_store *s, const struct run_wish *r, struct error *err);
 int run_store_drop_instance(struct run_store *s, const char *id, struct error *err);
-/* Takes the workload's containers, mirrors and wish along. */
+/* Takes the workload's containers, mirrors, shares and wish along. */
 int run_store_drop_workload(struct run_store *s, const char *id, struct error *err);
 int run_store_drop_container(struct run_store *s, const char *id, struct error *err);
+int run_store_drop_share(struct run_store *s, const char *id, struct error *err);
 
 /* In order of creation (containers: by position). fn returns 0 to go on, or a negative errno that
  * ends the walk. */
@@ -189,5 +202,8 @@ int run_store_each_forward(struct run_store *s, int (*fn)(void *data, const stru
 int run_store_each_mirror(struct run_store *s, const char *workload,
 			  int (*fn)(void *data, const struct run_mirror *r), void *data,
 			  struct error *err);
+int run_store_each_share(struct run_store *s, const char *workload,
+			 int (*fn)(void *data, const struct run_share *r), void *data,
+			 struct error *err);
 
 #endif

@@ -273,6 +273,8 @@ static void brings_records_of_cells_along(void)
 				   "DROP TABLE forward;"
 				   "DROP TRIGGER workload_gone_mirror;"
 				   "DROP TABLE mirror;"
+				   "DROP TRIGGER workload_gone_share;"
+				   "DROP TABLE share;"
 				   "PRAGMA user_version=7";
 	struct run_instance in = {
 		.id = "i", .path = "p", .kind = "cell", .state_word = "ready", .kernel = "6.1"

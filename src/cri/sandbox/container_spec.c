@@ -489,15 +489,15 @@ static void spec_follow_vendor(const cri_own *own, const struct cdi_changes *cha
 		mounts[spec->n_mounts - changes->n_devices + i].field = CRI_FIELD_DEVICES;
 }
 
-/* Refuses the fields that a machine in a cloud cannot provide. */
-static int spec_check_far(const struct workload *w, const cri_config *config,
-			  const struct pod_container_spec *spec, struct error *err)
+/* Refuses the fields that a machine cannot provide; one in a cloud provides less. */
+static int spec_check_machine(const struct workload *w, const cri_config *config,
+			      const struct pod_container_spec *spec, struct error *err)
 {
 	const struct workload_spec whole = {
 		.kind = WORKLOAD_POD, .choice = w->choice, .containers = spec, .n_containers = 1
 	};
 
-	if (config->linux && config->linux->security_context &&
+	if (w->choice.kind == INSTANCE_EC2 && config->linux && config->linux->security_context &&
 	    config->linux->security_context->privileged)
 		return error_field(err, ERROR_UNSUPPORTED,
 				   "config.linux.security_context.privileged",
@@ -541,7 +541,7 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 	if (r == 0 && changes)
 		spec_follow_vendor(own, changes, spec);
 	if (r == 0 && workload_is_remote(w))
-		r = spec_check_far(w, q->config, spec, err);
+		r = spec_check_machine(w, q->config, spec, err);
 	if (r < 0)
 		return r;
 	spec_log(q->config, sandbox, spec);

@@ -305,13 +305,16 @@ static int sandbox_linux(const struct cri_runtime_service *s, struct arena *a,
 	return r < 0 ? r : sandbox_sysctls(a, config, spec, err);
 }
 
-/* ---- in a machine of a cloud ---- */
+/* ---- in a machine ---- */
 
-static int sandbox_check_far(const Runtime__V1__PodSandboxConfig *config, struct error *err)
+/* What there is of the node alone; of a machine in a cloud more. */
+static int sandbox_check_machine(const Runtime__V1__PodSandboxConfig *config,
+				 enum instance_kind kind, struct error *err)
 {
 	const Runtime__V1__LinuxSandboxSecurityContext *s = sandbox_security(config);
 	const Runtime__V1__NamespaceOption *n = sandbox_namespaces(config);
 	const Runtime__V1__UserNamespace *users = n ? n->userns_options : NULL;
+	const bool far = kind == INSTANCE_EC2;
 	const struct {
 		const char *field;
 		bool set;
@@ -324,19 +327,20 @@ static int sandbox_check_far(const Runtime__V1__PodSandboxConfig *config, struct
 		  n && n->ipc == RUNTIME__V1__NAMESPACE_MODE__NODE },
 		{ "config.linux.security_context.namespace_options.userns_options",
 		  users && users->mode == RUNTIME__V1__NAMESPACE_MODE__POD },
-		{ "config.linux.security_context.privileged", s && s->privileged },
-		{ "config.linux.sysctls", config->linux && config->linux->n_sysctls > 0 },
+		{ "config.linux.security_context.privileged", far && s && s->privileged },
+		{ "config.linux.sysctls", far && config->linux && config->linux->n_sysctls > 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (fields[i].set)
 			return error_field(err, ERROR_UNSUPPORTED, fields[i].field,
-					   "a pod of kind \"ec2\" has a machine of its own, and "
-					   "nothing of the node's: use another runtime class");
+					   "a pod of kind \"%s\" has a machine of its own, and "
+					   "nothing of the node's: use another runtime class",
+					   instance_kind_word(kind));
 	return 0;
 }
 
-/* What its containers may use together, or else have asked for: the type is chosen by it. */
+/* What its containers may use together, or else have asked for: the machine has that. */
 static struct instance_size sandbox_size(const Runtime__V1__LinuxContainerResources *r)
 {
 	struct instance_size ret = { .memory = 0 };
@@ -356,26 +360,36 @@ static struct instance_size sandbox_size(const Runtime__V1__LinuxContainerResour
 }
 
 /* It is on the network of its cloud, whatever those of the node are. */
-static int sandbox_far(struct arena *a, const Runtime__V1__PodSandboxConfig *config,
-		       struct workload_spec *spec, struct error *err)
+static int sandbox_far_network(struct arena *a, const Runtime__V1__PodSandboxConfig *config,
+			       struct workload_spec *spec, struct error *err)
 {
 	Aurae__Runtime__V0__PodNetwork *asked = arena_zalloc(a, 1, sizeof(*asked));
-	int r = sandbox_check_far(config, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (!asked)
 		return error_set(err, -ENOMEM, "sandbox");
 	aurae__runtime__v0__pod_network__init(asked);
 	sandbox_names(config, asked);
 	spec->network = "pod";
-	spec->size = sandbox_size(config->linux ? config->linux->resources : NULL);
 	r = sandbox_ports(a, config, asked, err);
 	if (r == 0)
 		r = pod_network_take(a, "", asked, false, spec, err);
 	if (r < 0)
 		sandbox_blame(err);
 	return r;
+}
+
+static int sandbox_machine(const struct cri_runtime_service *s, struct arena *a,
+			   const Runtime__V1__PodSandboxConfig *config, struct workload_spec *spec,
+			   struct error *err)
+{
+	int r = sandbox_check_machine(config, spec->choice.kind, err);
+
+	if (r < 0)
+		return r;
+	spec->size = sandbox_size(config->linux ? config->linux->resources : NULL);
+	return spec->choice.kind == INSTANCE_EC2 ? sandbox_far_network(a, config, spec, err)
+						 : sandbox_network(s, a, config, spec, err);
 }
 
 int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
@@ -391,9 +405,6 @@ int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
 	r = sandbox_check_metadata(q->config->metadata, err);
 	if (r == 0)
 		r = cri_handler_find("runtime_handler", q->runtime_handler, &handler, err);
-	if (r == 0 && handler->kind == INSTANCE_VM)
-		r = error_field(err, ERROR_UNSUPPORTED, "runtime_handler",
-				"a sandbox is of kind cell or ec2 as yet");
 	if (r == 0)
 		r = sandbox_check_log(q->config->log_directory, err);
 	if (r == 0)
@@ -409,7 +420,7 @@ int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
 		return handler->kind == INSTANCE_CELL ? r
 						      : error_wrap_field(err, r, "runtime_handler");
 	r = handler->kind == INSTANCE_CELL ? sandbox_network(s, a, q->config, spec, err)
-					   : sandbox_far(a, q->config, spec, err);
+					   : sandbox_machine(s, a, q->config, spec, err);
 	if (r < 0)
 		return r;
 	spec->settings = cri_record_sandbox(a, spec->settings, q);

@@ -326,6 +326,17 @@ static int status_user(struct arena *a, struct pod_container *c, Runtime__V1__Co
 	return 0;
 }
 
+/* The clock of a machine is not quite that of the node, which tells the first one. */
+static void status_times(const struct pod_container *c, Runtime__V1__ContainerStatus *to)
+{
+	const struct container_status *s = &c->status;
+	uint64_t started = s->started_at ? MAX(s->started_at, c->created_at) : 0;
+
+	to->created_at = (int64_t)c->created_at;
+	to->started_at = (int64_t)started;
+	to->finished_at = (int64_t)(s->finished_at ? MAX(s->finished_at, started) : 0);
+}
+
 Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, struct pod_container *c,
 						   const Runtime__V1__CreateContainerRequest *q)
 {
@@ -338,9 +349,7 @@ Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, struct pod_c
 	m->id = status_str(c->id);
 	m->metadata = q->config->metadata;
 	m->state = cri_container_state(c);
-	m->created_at = (int64_t)c->created_at;
-	m->started_at = (int64_t)c->status.started_at;
-	m->finished_at = (int64_t)c->status.finished_at;
+	status_times(c, m);
 	m->exit_code = pod_container_has_ended(c) ? c->status.exit_code : 0;
 	m->image = q->config->image;
 	m->image_ref = status_image_ref(c);

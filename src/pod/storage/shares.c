@@ -14,14 +14,23 @@
 #include "pod/workload/model.h"
 
 /* The same path may be another directory by the time that it is opened for the next mount. */
-static struct pod_share *shares_find(const struct workload *w, const char *source,
+static bool share_is_of(const struct pod_share *s, const struct pod_mount_spec *from,
+			const struct stat *st)
+{
+	if (!str_eq(s->source, from->source) ||
+	    (!s->again && (s->dev != st->st_dev || s->ino != st->st_ino)))
+		return false;
+	/* What the machine has stays as it is. */
+	return !s->asked || !s->read_only || from->read_only;
+}
+
+static struct pod_share *shares_find(const struct workload *w, const struct pod_mount_spec *from,
 				     const struct stat *st)
 {
 	struct pod_share *s;
 
 	list_for_each (s, &w->shares, struct pod_share, link)
-		if ((s->again || (s->dev == st->st_dev && s->ino == st->st_ino)) &&
-		    str_eq(s->source, source))
+		if (share_is_of(s, from, st))
 			return s;
 	return NULL;
 }
@@ -43,8 +52,23 @@ static struct pod_share *shares_add(struct workload *w, const char *source)
 	return s;
 }
 
-int shares_take(struct workload *w, const struct pod_mount_spec *from, struct container_mount *to,
-		struct error *err)
+bool shares_has(const struct pod_container *c, const struct pod_share *s)
+{
+	for (char *const *name = c->shares; name && *name; name++)
+		if (str_eq(*name, s->name))
+			return true;
+	return false;
+}
+
+static int shares_note(struct pod_container *c, const struct pod_share *s,
+		       struct container_mount *to)
+{
+	to->share = s->name;
+	return shares_has(c, s) ? 0 : strv_add(&c->shares, s->name);
+}
+
+int shares_take(struct pod_container *c, const struct pod_mount_spec *from,
+		struct container_mount *to, struct error *err)
 {
 	struct pod_share *s;
 	struct stat st;
@@ -52,16 +76,16 @@ int shares_take(struct workload *w, const struct pod_mount_spec *from, struct co
 
 	if (fstat(from->fd, &st) < 0)
 		return error_set(err, -errno, "%s", from->field);
-	s = shares_find(w, from->source, &st);
+	s = shares_find(c->workload, from, &st);
 	if (!s) {
-		s = shares_add(w, from->source);
+		s = shares_add(c->workload, from->source);
 		if (!s)
 			return error_set(err, -ENOMEM, "%s", from->field);
 		s->dev = st.st_dev;
 		s->ino = st.st_ino;
 	}
 	/* Of the mounts of one source, the one that can be written to is what all are given. */
-	if ((s->fd < 0 && !s->asked) || (s->read_only && !from->read_only)) {
+	if (!s->asked && (s->fd < 0 || (s->read_only && !from->read_only))) {
 		fd = fd_copy(from->fd);
 		if (fd < 0)
 			return error_set(err, fd, "%s", from->field);
@@ -69,10 +93,27 @@ int shares_take(struct workload *w, const struct pod_mount_spec *from, struct co
 		s->fd = fd;
 		s->read_only = from->read_only;
 	}
-	to->share = s->name;
 	to->read_only = from->read_only;
 	to->no_exec = from->no_exec;
-	return 0;
+	return shares_note(c, s, to) < 0 ? error_set(err, -ENOMEM, "%s", from->field) : 0;
+}
+
+int shares_take_image(struct pod_container *c, const struct pod_mount_spec *from, int fd,
+		      const char *id, struct container_mount *to, struct error *err)
+{
+	struct pod_share *s = shares_add(c->workload, id);
+	struct stat st;
+
+	if (!s || fstat(fd, &st) < 0) {
+		(void)fd_close(fd);
+		return error_set(err, s ? -errno : -ENOMEM, "%s", from->field);
+	}
+	s->fd = fd;
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	to->read_only = true;
+	to->no_exec = from->no_exec;
+	return shares_note(c, s, to) < 0 ? error_set(err, -ENOMEM, "%s", from->field) : 0;
 }
 
 struct pod_share *shares_again(struct workload *w, const char *name, const char *source)
@@ -89,15 +130,34 @@ struct pod_share *shares_again(struct workload *w, const char *name, const char 
 	return s;
 }
 
+struct pod_share *shares_recall(struct workload *w, const char *name, const char *source,
+				bool read_only, dev_t dev, ino_t ino)
+{
+	struct pod_share *s = shares_again(w, name, source);
+
+	if (!s)
+		return NULL;
+	s->again = false;
+	s->read_only = read_only;
+	s->dev = dev;
+	s->ino = ino;
+	return s;
+}
+
+struct pod_share *share_free(struct pod_share *s)
+{
+	list_remove(&s->link);
+	s->mirror = mirror_free(s->mirror);
+	(void)fd_close(s->fd);
+	free(s->source);
+	free(s);
+	return NULL;
+}
+
 void shares_free(struct workload *w)
 {
 	struct pod_share *s;
 
-	list_for_each (s, &w->shares, struct pod_share, link) {
-		list_remove(&s->link);
-		s->mirror = mirror_free(s->mirror);
-		(void)fd_close(s->fd);
-		free(s->source);
-		free(s);
-	}
+	list_for_each (s, &w->shares, struct pod_share, link)
+		(void)share_free(s);
 }

@@ -12,10 +12,16 @@
  * however many of its containers mount it, under a name that its keeper finds it by. It is
  * read-only on the node's side where every one of them mounts it so; else the guest's kernel sees
  * to those that do. Private to this area.
+ *
+ * Containers of a sandbox come later: the first one decides how the node's side is, and one that
+ * wants to write to what is read-only there gets a share of its own. A share of a sandbox goes when
+ * none of its containers has it (pod_container.shares), but for one that changes as a whole, which
+ * stays for the next one.
  */
 
 struct container_mount;
 struct mirror;
+struct pod_container;
 struct pod_mount_spec;
 struct workload;
 struct workloads_config;
@@ -35,18 +41,29 @@ struct pod_share {
 	 * yet. */
 	struct mirror *mirror;
 	bool deciding; /* the mirror has not said whether it is one */
-	/* Of a sandbox: its instance was asked to have it, and has it. */
-	bool asked, there;
+	/* Of a sandbox: its instance was asked to have it, and has it; and the answer is on its
+	 * way. */
+	bool asked, there, pending;
 	bool again; /* of an earlier life: dev and ino are not known */
 	const struct workloads_config *config;
 };
 
-/* Among those of the workload, with its name in *to. 0, or -ENOMEM or what a descriptor failed by.
+/* Among those of its workload, with its name in *to. 0, or -ENOMEM or what a descriptor failed by.
  */
-int shares_take(struct workload *w, const struct pod_mount_spec *from, struct container_mount *to,
-		struct error *err);
+int shares_take(struct pod_container *c, const struct pod_mount_spec *from,
+		struct container_mount *to, struct error *err);
+/* Likewise what no other container has: a read-only mount of an image, which is taken over also
+ * where this fails. */
+int shares_take_image(struct pod_container *c, const struct pod_mount_spec *from, int fd,
+		      const char *id, struct container_mount *to, struct error *err);
+/* Whether a container has it. */
+bool shares_has(const struct pod_container *c, const struct pod_share *s);
 /* One of an earlier life, of which nothing is known but name and source. NULL without memory. */
 struct pod_share *shares_again(struct workload *w, const char *name, const char *source);
+/* One of an earlier life that its machine has. NULL without memory. */
+struct pod_share *shares_recall(struct workload *w, const char *name, const char *source,
+				bool read_only, dev_t dev, ino_t ino);
+struct pod_share *share_free(struct pod_share *s);
 void shares_free(struct workload *w);
 
 #endif

@@ -29,6 +29,7 @@ static struct pod_container *pod_container_free(struct pod_container *c)
 	free(c->settings);
 	strv_free(c->volumes);
 	strv_free(c->own_volumes);
+	strv_free(c->shares);
 	strv_free(c->limits);
 	strv_free(c->hidden);
 	strv_free(c->read_only);

@@ -39,7 +39,7 @@ int keeper_find(struct workload *w, const struct workload_spec *spec, struct err
 						     .host_ipc = spec->host_ipc,
 						     .host_uts = spec->host_uts,
 						     .ids = w->ids,
-						     .volumes = !list_empty(&w->shares),
+						     .volumes = w->lasts || !list_empty(&w->shares),
 						     .size = spec->size,
 						     .limits = spec->limits,
 						     .choice = w->choice,

@@ -198,6 +198,25 @@ static int make_mount(struct pod_container *c, const struct pod_mount_spec *m,
 	return fd < 0 ? error_set(err, fd, "%s", m->field) : fd;
 }
 
+/* In a machine. What an image is mounted as is made here, and the machine sees it. */
+static int make_share(struct pod_container *c, const struct pod_mount_spec *m,
+		      struct container_mount *to, struct image_store *images, struct error *err)
+{
+	const char *id;
+	int fd;
+
+	if (!m->image)
+		return shares_take(c, m, to, err);
+	if (c->workload->choice.kind != INSTANCE_VM || c->workload->kind != WORKLOAD_POD)
+		return error_field(err, ERROR_UNSUPPORTED, m->field,
+				   "an image can be mounted in pods of kind \"cell\" and \"vm\"");
+	fd = image_mounts_open(c, images, m, err);
+	if (fd < 0)
+		return fd;
+	id = image_mounts_id(c, c->n_image_mounts - 1);
+	return shares_take_image(c, m, fd, id, to, err);
+}
+
 static int make_mounts(struct pod_container *c, const struct pod_container_spec *spec, bool remote,
 		       struct image_store *images, struct error *err)
 {
@@ -218,12 +237,8 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 		if (m->volume_id && (strv_add(&c->volumes, m->volume_id) < 0 ||
 				     (m->anonymous && strv_add(&c->own_volumes, m->volume_id) < 0)))
 			return error_set(err, -ENOMEM, "container %s", spec->name);
-		if (m->image && remote)
-			return error_field(err, ERROR_UNSUPPORTED, m->field,
-					   "an image cannot be mounted in an instance with a "
-					   "kernel of its own");
-		if (m->source && remote) {
-			int r = shares_take(c->workload, m, &c->mounts[i], err);
+		if ((m->source || m->image) && remote) {
+			int r = make_share(c, m, &c->mounts[i], images, err);
 
 			if (r < 0)
 				return r;

@@ -135,6 +135,7 @@ static void member_finish(struct pod_container *c, const struct error *why)
 	waiter_tell_container(w, c, why);
 	member_leave(c);
 	workload_drop_container(w, c);
+	remote_settle_shares(&w->all->config, w);
 }
 
 static void member_on_removed(void *userdata, const struct error *err)

@@ -189,6 +189,7 @@ struct pod_container {
 	struct container_mount *mounts; /* fds.n_mounts of them, until it was started */
 	size_t n_mounts;
 	char **volumes;     /* ids of the node's volumes that it has; NULL: none */
+	char **shares;      /* names of the shares that it has (pod/storage/shares.h); NULL: none */
 	char **own_volumes; /* those of them that were made for it: anonymous ones; NULL: none */
 	struct image_mount *image_mounts; /* pod/storage/image_mounts.h */
 	size_t n_image_mounts;

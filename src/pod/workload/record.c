@@ -8,6 +8,7 @@
 #include "base/text/str.h"
 #include "pod/networks/plug.h"
 #include "pod/storage/image_mounts.h"
+#include "pod/storage/shares.h"
 #include "pod/workload/alloc.h"
 #include "store/store.h"
 
@@ -76,6 +77,9 @@ static char *record_volumes(const struct pod_container *c)
 			return NULL;
 	for (size_t i = 0; i < c->n_image_mounts; i++)
 		if (buf_addf(&b, "%s@%s", b.len ? " " : "", c->image_mounts[i].id) < 0)
+			return NULL;
+	for (char *const *v = c->workload->lasts ? c->shares : NULL; v && *v; v++)
+		if (buf_addf(&b, "%s%%%s", b.len ? " " : "", *v) < 0)
 			return NULL;
 	return b.len ? buf_take_str(&b) : strdup("");
 }
@@ -265,8 +269,19 @@ static int record_count(void *data, const struct run_container *r)
 	return 0;
 }
 
-/* Ids, joined by blanks, with a '+' in front of those that were made for it, and a '@' in front of
- * the images that it mounts. */
+/* One of a share: '%' and its name. */
+static int record_read_share(struct pod_container *c, const char *word, size_t len)
+{
+	char name[POD_SHARE_NAME_SIZE];
+
+	if (len < 2 || len > POD_SHARE_NAME_SIZE)
+		return -EBADMSG;
+	(void)str_printf(name, sizeof(name), "%.*s", (int)len - 1, word + 1);
+	return strv_add(&c->shares, name);
+}
+
+/* Ids, joined by blanks, with a '+' in front of those that were made for it, a '@' in front of the
+ * images that it mounts, and a '%' in front of names of shares. */
 static int record_read_volumes(struct pod_container *c, const char *ids)
 {
 	char id[ID_SIZE];
@@ -276,8 +291,9 @@ static int record_read_volumes(struct pod_container *c, const char *ids)
 		bool own = *ids == '+';
 		size_t n = strcspn(ids += own, " ");
 
-		if (*ids == '@') {
-			r = image_mounts_recall(c, ids + 1, n - 1);
+		if (*ids == '@' || *ids == '%') {
+			r = *ids == '@' ? image_mounts_recall(c, ids + 1, n - 1)
+					: record_read_share(c, ids, n);
 			ids += n + (ids[n] == ' ');
 			continue;
 		}

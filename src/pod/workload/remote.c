@@ -113,14 +113,6 @@ static void remote_on_image(void *userdata, int fd, const struct error *err)
 
 /* ---- volumes ---- */
 
-static bool remote_mounts(const struct pod_container *c, const struct pod_share *s)
-{
-	for (size_t i = 0; i < c->n_mounts; i++)
-		if (c->mounts[i].share && str_eq(c->mounts[i].share, s->name))
-			return true;
-	return false;
-}
-
 /* Those that wait for it fail; the next one that mounts it tries again. */
 static void remote_lose_share(struct pod_share *s, const struct error *err)
 {
@@ -129,16 +121,74 @@ static void remote_lose_share(struct pod_share *s, const struct error *err)
 	s->asked = false;
 	for (size_t i = 0; i < w->n_containers; i++)
 		if (w->containers[i]->phase == POD_CONTAINER_ROOT &&
-		    remote_mounts(w->containers[i], s))
+		    shares_has(w->containers[i], s))
 			failure_keep_member(w->containers[i], err);
+}
+
+static void remote_id_of(const struct pod_share *s, char ret[ID_SIZE + POD_SHARE_NAME_SIZE])
+{
+	(void)str_printf(ret, ID_SIZE + POD_SHARE_NAME_SIZE, "%s/%s", s->workload->id, s->name);
+}
+
+/* A restart of the daemon finds what the machine of a sandbox has. */
+static void remote_record_share(const struct pod_share *s)
+{
+	char id[ID_SIZE + POD_SHARE_NAME_SIZE];
+	const struct run_share record = { .id = id,
+					  .workload = s->workload->id,
+					  .name = s->name,
+					  .source = s->source,
+					  .read_only = s->read_only,
+					  .dev = s->dev,
+					  .ino = s->ino };
+	struct error err = ERROR_INIT;
+
+	remote_id_of(s, id);
+	if (run_store_put_share(s->config->store, &record, &err) < 0)
+		log_error("cannot record a volume", LOG_STR("workload", s->workload->path),
+			  LOG_ERR(&err));
+}
+
+static bool remote_needs_share(const struct pod_share *s)
+{
+	const struct workload *w = s->workload;
+
+	if (s->pending || s->deciding || s->mirror)
+		return true;
+	for (size_t i = 0; i < w->n_containers; i++)
+		if (shares_has(w->containers[i], s))
+			return true;
+	return false;
+}
+
+void remote_settle_shares(const struct workloads_config *config, struct workload *w)
+{
+	char id[ID_SIZE + POD_SHARE_NAME_SIZE];
+	struct pod_share *s;
+
+	list_for_each (s, &w->shares, struct pod_share, link) {
+		if (!w->lasts || remote_needs_share(s))
+			continue;
+		if (s->there && w->instance && !w->instance->ended)
+			instance_drop_volume(w->instance, s->name);
+		remote_id_of(s, id);
+		if (s->there)
+			(void)run_store_drop_share(config->store, id, NULL);
+		(void)share_free(s);
+	}
 }
 
 static void remote_share_over(struct pod_share *s, const struct error *err)
 {
+	struct workload *w = s->workload;
+
 	s->there = !err;
-	if (err && s->workload->lasts)
+	s->pending = false;
+	if (err && w->lasts)
 		remote_lose_share(s, err);
-	remote_one_over(s->workload, err);
+	else if (w->lasts && !s->mirror)
+		remote_record_share(s);
+	remote_one_over(w, err);
 }
 
 static void remote_on_volume(void *userdata, const struct error *err)
@@ -173,7 +223,7 @@ static void remote_record_mirror(const struct pod_share *s)
 	};
 	struct error err = ERROR_INIT;
 
-	(void)str_printf(id, sizeof(id), "%s/%s", s->workload->id, s->name);
+	remote_id_of(s, id);
 	if (run_store_put_mirror(s->config->store, &record, &err) < 0)
 		log_error("cannot record a volume", LOG_STR("workload", s->workload->path),
 			  LOG_ERR(&err));
@@ -262,10 +312,25 @@ static int remote_claim_mirror(void *data, const struct run_mirror *r)
 						 .userdata = s });
 }
 
+static int remote_claim_share(void *data, const struct run_share *r)
+{
+	const struct remote_claim *claim = data;
+	struct pod_share *s = shares_recall(claim->workload, r->name, r->source, r->read_only,
+					    (dev_t)r->dev, (ino_t)r->ino);
+
+	if (!s)
+		return -ENOMEM;
+	s->config = claim->config;
+	return 0;
+}
+
 int remote_claim_files(const struct workloads_config *config, struct workload *w, struct error *err)
 {
 	struct remote_claim claim = { config, w };
 	int r = run_store_each_mirror(config->store, w->id, remote_claim_mirror, &claim, err);
+
+	if (r == 0)
+		r = run_store_each_share(config->store, w->id, remote_claim_share, &claim, err);
 
 	return r < 0 && !err->code ? error_set(err, r, "follow a volume") : r;
 }
@@ -333,10 +398,10 @@ int remote_put_member(const struct workloads_config *config, struct pod_containe
 	list_for_each (s, &w->shares, struct pod_share, link) {
 		struct error own = ERROR_INIT;
 
-		if (s->asked || !remote_mounts(c, s))
+		if (s->asked || !shares_has(c, s))
 			continue;
 		s->config = config;
-		s->asked = true;
+		s->asked = s->pending = true;
 		w->n_disks++;
 		if (remote_put_share(s, &own) < 0)
 			remote_share_over(s, &own);
@@ -351,7 +416,7 @@ bool remote_has_member(const struct pod_container *c)
 	if (c->awaits_disk)
 		return false;
 	list_for_each (s, &c->workload->shares, struct pod_share, link)
-		if (!c->failed && !s->there && remote_mounts(c, s))
+		if (!c->failed && !s->there && shares_has(c, s))
 			return false;
 	return true;
 }

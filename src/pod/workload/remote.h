@@ -25,10 +25,12 @@ int remote_put_member(const struct workloads_config *config, struct pod_containe
 bool remote_has_member(const struct pod_container *c);
 /* After a restart: they are used by whoever used them before. */
 void remote_claim_disks(struct workload *w);
-/* Likewise: what changes of its volumes that are given as files is given again. -ENOMEM, or what
- * the store failed by. */
+/* Likewise: what changes of its volumes that are given as files is given again, and the shares of
+ * a sandbox are known. -ENOMEM, or what the store failed by. */
 int remote_claim_files(const struct workloads_config *config, struct workload *w,
 		       struct error *err);
+/* Shares of a sandbox that none of its containers has leave its machine. */
+void remote_settle_shares(const struct workloads_config *config, struct workload *w);
 /* Its peer is gone, and answers nothing any more. */
 void remote_lose_peer(struct workload *w);
 /* Nothing of it lives in its keeper any more: they are not used. */

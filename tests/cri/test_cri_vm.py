@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandboxes of the runtime handler "vm": Kubernetes' pods in machines of their own, most cases in one machine."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import grpc
+
+import host
+import machines
+import nacre_test
+from machines import load_tests  # noqa: F401
+from nacre_test import until
+
+cri, cri_grpc = nacre_test.pb["cri_pb2"], nacre_test.pb["cri_pb2_grpc"]
+Code = grpc.StatusCode
+GIB = 1 << 30
+
+
+class Machines(nacre_test.NodeTest):
+    """Calls of a kubelet, and a node with a guest set."""
+    CONFIG = "network:\n  default: default\ncri:\n  network: builtin\n"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kernel = machines.need()
+        super().setUpClass()
+
+    @classmethod
+    def prepare(cls):
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        machines.build_set(cls.node)
+        cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
+        # The first one on a network has the daemon open its sockets.
+        cls.node.cli("run", "-d", "--name", "first", "busybox", "sleep", "1000")
+        cls.node.clear()
+
+    @classmethod
+    def tearDownClass(cls):
+        """A daemon that was started again has fewer descriptors and helpers than the first one."""
+        try:
+            cls.node.clear()
+            left = nacre_test.traces(cls.before, cls.node, but=("descriptor", "- process"))
+        finally:
+            log = cls.node.log()
+            said = cls.node.destroy()
+        if left or said:
+            raise AssertionError("\n".join(["left behind:", *left, said, log[-8000:]]))
+
+    @property
+    def api(self):
+        return cri_grpc.RuntimeServiceStub(self.node.channel)
+
+    @classmethod
+    def config(cls, name, attempt=0, **more):
+        metadata = cri.PodSandboxMetadata(name=name, uid="uid-" + name, namespace="tests", attempt=attempt)
+        return cri.PodSandboxConfig(metadata=metadata, hostname="host-" + name, **more)
+
+    @classmethod
+    def run_sandbox(cls, name, **more):
+        api = cri_grpc.RuntimeServiceStub(cls.node.channel)
+        return api.RunPodSandbox(cri.RunPodSandboxRequest(config=cls.config(name, **more), runtime_handler="vm"), timeout=180).pod_sandbox_id
+
+    def create(self, sandbox, name, *command, attempt=0, image="busybox", **more):
+        config = cri.ContainerConfig(metadata=cri.ContainerMetadata(name=name, attempt=attempt), image=cri.ImageSpec(image=image),
+                                     command=command or ["sleep", "1000"], **more)
+        return self.api.CreateContainer(cri.CreateContainerRequest(pod_sandbox_id=sandbox, config=config)).container_id
+
+    def start(self, container):
+        self.api.StartContainer(cri.StartContainerRequest(container_id=container))
+
+    def begin(self, sandbox, name, *command, **more):
+        container = self.create(sandbox, name, *command, **more)
+        self.start(container)
+        return container
+
+    def status(self, container):
+        return self.api.ContainerStatus(cri.ContainerStatusRequest(container_id=container)).status
+
+    def sandbox(self, sandbox):
+        return self.api.PodSandboxStatus(cri.PodSandboxStatusRequest(pod_sandbox_id=sandbox)).status
+
+    def ask(self, container, script, timeout=0):
+        done = self.api.ExecSync(cri.ExecSyncRequest(container_id=container, cmd=["sh", "-c", script], timeout=timeout))
+        return (done.stdout + done.stderr).decode()
+
+    def stop(self, container, timeout=0):
+        self.api.StopContainer(cri.StopContainerRequest(container_id=container, timeout=timeout))
+
+    def remove(self, container):
+        self.api.RemoveContainer(cri.RemoveContainerRequest(container_id=container))
+
+    def ended(self, container):
+        return until(lambda: self.status(container).state == cri.CONTAINER_EXITED and self.status(container), what="it has ended")
+
+    def refused(self, code, words, call, *args, **more):
+        with self.assertRaises(grpc.RpcError) as caught:
+            call(*args, **more)
+        self.assertEqual((code, True), (caught.exception.code(), words in caught.exception.details()), caught.exception.details())
+
+
+class OneMachine(Machines):
+    """Containers that come and go in one machine, which stays for all tests."""
+
+    @classmethod
+    def prepare(cls):
+        super().prepare()
+        cls.place = tempfile.mkdtemp(prefix="nacre-criv-")
+        cls.addClassCleanup(shutil.rmtree, cls.place)
+        cls.logs = os.path.join(cls.place, "logs")
+        os.mkdir(cls.logs)
+
+    @classmethod
+    def share(cls):
+        cls.pod = cls.run_sandbox("web", log_directory=cls.logs)
+
+    def setUp(self):
+        self.addCleanup(self.clear_containers)
+
+    def clear_containers(self):
+        for c in self.api.ListContainers(cri.ListContainersRequest()).containers:
+            self.remove(c.id)
+
+    def at(self, name, text=None):
+        path = os.path.join(self.place, name)
+        if text is not None:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="ascii") as f:
+                f.write(text)
+        return path
+
+    def lines(self, name):
+        """Of a log, without the notes of where a daemon is to go on."""
+        return [line for line in host.read(self.at("logs/" + name)).splitlines() if " P:file=" not in line]
+
+    def mount(self, name, target, **more):
+        return cri.Mount(host_path=os.path.join(self.place, name), container_path=target, **more)
+
+    def shares(self):
+        """What the machine has of the node by virtiofs, as the kernel knows it: {name: whether it is read-only}."""
+        virtiofsd = next(p for p in host.cgroup_pids(self.node.cgroup()) if host.read(f"/proc/{p}/comm").startswith("virtiofsd"))
+        rows = [line.split() for line in host.read(f"/proc/{virtiofsd}/mountinfo").splitlines()]
+        return {row[4]: "ro" in row[5].split(",") for row in rows if re.fullmatch(r"/v[0-9]+", row[4])}
+
+    def none_left(self):
+        self.clear_containers()
+        until(lambda: not self.shares(), what="nothing of the node is in the machine")
+
+    # ---- the life of containers ----
+
+    def test_life(self):
+        status = self.sandbox(self.pod)
+        self.assertEqual(("vm", cri.SANDBOX_READY, "web"), (status.runtime_handler, status.state, status.metadata.name))
+        one = self.create(self.pod, "one", "sh", "-c", "uname -r; hostname; echo oops >&2; exec sleep 1000", log_path="one.log")
+        self.assertEqual(cri.CONTAINER_CREATED, self.status(one).state)
+        self.start(one)
+        until(lambda: "oops" in host.read(self.at("logs/one.log")), what="its log is on the node")
+        lines = [line.split(" ", 3) for line in self.lines("one.log")]
+        self.assertEqual([["stdout", "F", self.kernel.version], ["stdout", "F", "host-web"], ["stderr", "F", "oops"]],
+                         [line[1:] for line in sorted(lines, key=lambda line: line[1] == "stderr")])
+        os.rename(self.at("logs/one.log"), self.at("logs/one.log.1"))
+        self.api.ReopenContainerLog(cri.ReopenContainerLogRequest(container_id=one))
+        self.assertEqual([], self.lines("one.log"))
+        self.stop(one, 5)
+        status = self.ended(one)
+        self.assertEqual((143, "Error"), (status.exit_code, status.reason))
+        self.assertTrue(status.created_at <= status.started_at <= status.finished_at, status)
+        self.remove(one)
+        self.remove(one)
+        # Again and again, with the same name.
+        for attempt in range(1, 4):
+            two = self.begin(self.pod, "one", "sh", "-c", f"exit {attempt}", attempt=attempt)
+            self.assertEqual(attempt, self.ended(two).exit_code)
+            self.assertEqual([two], [c.id for c in self.api.ListContainers(cri.ListContainersRequest()).containers])
+            self.remove(two)
+
+    def test_containers_share_the_pod(self):
+        self.begin(self.pod, "server", "sh", "-c", "while :; do echo pong | nc -l -p 90; done")
+        client = self.begin(self.pod, "client")
+        until(lambda: "pong" in self.ask(client, "nc 127.0.0.1 90 </dev/null"), what="the other one answers")
+
+    # ---- volumes ----
+
+    def test_directories_and_files_of_the_node(self):
+        self.at("both/f", "both"), self.at("ro/f", "ours"), self.at("single", "one"), self.at("dev-term", "")
+        image = cri.Mount(container_path="/img", image=cri.ImageSpec(image="busybox"), image_sub_path="bin", readonly=True)
+        mounts = [self.mount("both", "/both"), self.mount("ro", "/ro", readonly=True), image,
+                  self.mount("single", "/etc/single", readonly=True), self.mount("dev-term", "/dev/termination-log")]
+        one = self.begin(self.pod, "one", mounts=mounts)
+        self.assertEqual("bothoursone", self.ask(one, "cat /both/f /ro/f /etc/single"))
+        self.assertEqual("", self.ask(one, "echo mine > /both/g; echo bye > /dev/termination-log; test -x /img/sh"))
+        self.assertEqual(("mine\n", "bye\n"), (host.read(self.at("both/g")), host.read(self.at("dev-term"))))
+        for path in ("/ro/f", "/etc/single", "/img/x"):
+            self.assertIn("Read-only file system", self.ask(one, f"echo x > {path}"))
+        self.assertEqual(3, sum(self.shares().values()), self.shares())
+        self.assertRegex(self.status(one).mounts[2].image.image_ref, "^sha256:")
+        # One that wants to write gets that, beside one that may not; what both write to is one share.
+        two = self.begin(self.pod, "two", mounts=[self.mount("ro", "/rw"), self.mount("both", "/both")])
+        self.assertEqual("", self.ask(two, "echo theirs > /rw/f"))
+        self.assertEqual("theirs\n", host.read(self.at("ro/f")))
+        self.assertIn("Read-only file system", self.ask(one, "echo x > /ro/f"))
+        self.assertEqual((6, 3), (len(self.shares()), sum(self.shares().values())))
+        # What only one of them had goes with it, also when another daemon made it.
+        self.node.restart()
+        self.assertEqual("both", self.ask(one, "cat /both/f"))
+        three = self.begin(self.pod, "three", mounts=[self.mount("both", "/b")])
+        self.assertEqual(6, len(self.shares()))
+        self.remove(one)
+        until(lambda: len(self.shares()) == 2, what="what one had alone is gone")
+        self.assertEqual("both", self.ask(three, "cat /b/f"))
+        self.none_left()
+
+    def test_files_that_change_as_a_whole(self):
+        """As a kubelet makes ConfigMaps, Secrets and projected tokens."""
+        os.makedirs(self.at("map/..1"))
+        self.at("map/..1/a", "old"), self.at("map/..1/b", "old")
+        os.symlink("..1", self.at("map/..data"))
+        for name in "ab":
+            os.symlink(f"..data/{name}", self.at(f"map/{name}"))
+        one = self.begin(self.pod, "one", mounts=[self.mount("map", "/map", readonly=True), self.mount("map/..1/a", "/sub", readonly=True)])
+        self.assertEqual("oldoldold", self.ask(one, "cat /map/a /map/b /sub"))
+        self.at("map/..2/a", "new"), self.at("map/..2/b", "new")
+        os.symlink("..2", self.at("map/..next"))
+        os.rename(self.at("map/..next"), self.at("map/..data"))
+        until(lambda: self.ask(one, "cat /map/a /map/b") == "newnew", what="both have changed")
+        # A file that was named by itself is that file, as everywhere.
+        self.assertEqual("old", self.ask(one, "cat /sub"))
+        # A daemon that comes later goes on with it, and the next container has it too.
+        self.node.restart()
+        os.makedirs(self.at("map/..3"))
+        self.at("map/..3/a", "last"), self.at("map/..3/b", "last")
+        os.symlink("..3", self.at("map/..next"))
+        os.rename(self.at("map/..next"), self.at("map/..data"))
+        until(lambda: self.ask(one, "cat /map/a /map/b") == "lastlast", what="both have changed again")
+        two = self.begin(self.pod, "two", mounts=[self.mount("map", "/map", readonly=True)])
+        self.assertEqual("last", self.ask(two, "cat /map/a"))
+
+    def test_what_no_machine_has(self):
+        refuse = lambda field, **more: self.refused(Code.UNIMPLEMENTED, field, self.create, self.pod, "one", **more)
+        refuse("config.devices[0].host_path", devices=[cri.Device(host_path="/dev/null", container_path="/dev/x", permissions="rw")])
+        refuse("config.mounts[0].host_path", mounts=[self.mount("logs", "/x", propagation=cri.PROPAGATION_HOST_TO_CONTAINER)])
+        self.refused(Code.NOT_FOUND, "config.mounts[0].host_path", self.create, self.pod, "one", mounts=[self.mount("none", "/x")])
+        self.assertEqual(0, len(self.api.ListContainers(cri.ListContainersRequest()).containers))
+        self.none_left()
