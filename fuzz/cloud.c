@@ -3,12 +3,15 @@
 /*
  * Input from a cloud and from credentials. The first byte selects the parser: an XML response
  * (machines or an error), a credentials file, the metadata service, a packet between the daemon and
- * its helper, base64, an answer of a vCenter, the file of its key.
+ * its helper, base64, an answer of a vCenter, the file of its key, a JSON response of Compute
+ * Engine.
  */
 
 #include "base/text/str.h"
 #include "cloud/credentials.h"
 #include "cloud/ec2.h"
+#include "cloud/gce.h"
+#include "cloud/gce_call.h"
 #include "cloud/vsphere.h"
 #include "cloud/xml.h"
 #include "fuzz.h"
@@ -33,6 +36,36 @@ static void fuzz_answer(struct fuzz_input in)
 			if (ec2_read_machine(&m, item, &arena, &err) < 0)
 				continue;
 			fuzz_need(str_has_prefix(m.id, "i-") && str_is_clean(m.state));
+			fuzz_need(str_is_clean(m.reason) &&
+				  str_is_utf8(m.reason, strlen(m.reason)));
+			for (size_t i = 0; i < m.n_tags; i++)
+				fuzz_need(str_is_clean(m.tags[i]) && strchr(m.tags[i], '='));
+		}
+	}
+	arena_done(&arena);
+}
+
+/* The same of a cloud that speaks JSON. */
+static void fuzz_instance(struct fuzz_input in)
+{
+	struct arena arena = ARENA_INIT_LIMIT(1 << 20);
+	struct error err = ERROR_INIT;
+	struct json_value *root = NULL;
+	const struct json_value *items, *item;
+	struct cloud_machine m;
+	struct cloud_fault f;
+	bool again;
+
+	if (json_parse(&root, &arena, in.at, in.len, &err) == 0) {
+		if (gce_judge(404, root, &f, &again, &err) < 0)
+			fuzz_need(*err.text && str_is_clean(f.code));
+		items = root->kind == JSON_OBJECT ? json_member(root, "items") : NULL;
+		item = items && items->kind == JSON_ARRAY ? items->first : root;
+		for (; item; item = item->next) {
+			if (gce_read_machine(&m, item, &arena, &err) < 0)
+				continue;
+			fuzz_need(*m.id && !strchr(m.id, '/') && str_is_clean(m.address));
+			fuzz_need(str_is_clean(m.zone) && str_is_clean(m.type));
 			fuzz_need(str_is_clean(m.reason) &&
 				  str_is_utf8(m.reason, strlen(m.reason)));
 			for (size_t i = 0; i < m.n_tags; i++)
@@ -140,9 +173,10 @@ static void fuzz_vsphere_key(struct fuzz_input in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const targets[])(
-		struct fuzz_input in) = { fuzz_answer, fuzz_profile, fuzz_metadata,   fuzz_packet,
-					  fuzz_base64, fuzz_soap,    fuzz_vsphere_key };
+	static void (*const targets[])(struct fuzz_input in) = {
+		fuzz_answer, fuzz_profile, fuzz_metadata,    fuzz_packet,
+		fuzz_base64, fuzz_soap,    fuzz_vsphere_key, fuzz_instance,
+	};
 	struct fuzz_input in = { .at = data, .len = size };
 
 	if (size > 0)

@@ -161,6 +161,8 @@ int ec2_judge(int status, const struct xml_node *root, struct cloud_fault *f, bo
 	meaning = ec2_meaning_of(status, code);
 	f->unknown = meaning == EC2_DOUBT;
 	f->stale = meaning == EC2_KEY_OVER;
+	/* The call that had the token first had other words. */
+	f->doubt = str_eq(code, "IdempotentParameterMismatch");
 	*ret_again = meaning == EC2_AGAIN || meaning == EC2_DOUBT;
 	if (!*code)
 		return error_refuse(err, ERROR_UNAVAILABLE,

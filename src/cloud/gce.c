@@ -305,11 +305,55 @@ static int gce_insert(struct gce *g, const struct cloudmsg *q, struct arena *are
 	return r < 0 ? r : gce_wait(g, operation, arena, f, err);
 }
 
+/* The tag that says which record it is of. */
+static bool gce_is_of(const struct cloud_machine *m, const struct cloudmsg *q)
+{
+	const char *at = NULL, *tag;
+
+	while ((tag = cloudmsg_next(q, "tag", &at)) != NULL) {
+		bool has = !str_has_prefix(tag, "nacre-vm=");
+
+		for (size_t i = 0; i < m->n_tags && !has; i++)
+			has = str_eq(m->tags[i], tag);
+		if (!has)
+			return false;
+	}
+	return true;
+}
+
+/* It was made: by this call, or by an earlier one with its token. */
+static int gce_made(struct gce *g, const struct cloudmsg *q, struct arena *arena,
+		    struct cloud_machine *ret, struct cloud_fault *f, struct error *err)
+{
+	const struct json_value *item;
+	int r = gce_get(g, cloudmsg_get(q, "token"), arena, &item, f, err);
+
+	/* A clean answer: somebody else has deleted it. A list is to say the same. */
+	if (r < 0 && err->kind == ERROR_NOT_FOUND && !f->unknown) {
+		f->doubt = true;
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the cloud has made it, and does not know it any more: "
+				    "somebody has deleted it there");
+	}
+	if (r == 0)
+		r = gce_read_machine(ret, item, arena, err);
+	if (r == 0 && !gce_is_of(ret, q))
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the cloud has another machine of the name %s, without the "
+				    "labels of this one",
+				    ret->id);
+	if (r < 0) {
+		/* Whatever is wrong with the answer. */
+		f->unknown = true;
+		err->kind = ERROR_UNAVAILABLE;
+	}
+	return r;
+}
+
 static int gce_create(void *self, const struct cloudmsg *q, struct arena *arena,
 		      struct cloud_machine *ret, struct cloud_fault *f, struct error *err)
 {
 	const char *token = cloudmsg_get(q, "token");
-	const struct json_value *item;
 	struct gce *g = self;
 	int r;
 
@@ -321,20 +365,12 @@ static int gce_create(void *self, const struct cloudmsg *q, struct arena *arena,
 		return error_refuse(err, ERROR_INVALID, "\"%.64s\" is no name of an instance",
 				    token);
 	r = gce_insert(g, q, arena, f, err);
-	/* An earlier call with this token has made it. */
-	if (r < 0 && !str_eq(f->code, "alreadyExists") &&
+	/* An earlier call has made it, or nobody knows of the operation any more. */
+	if (r < 0 && err->kind != ERROR_NOT_FOUND && !str_eq(f->code, "alreadyExists") &&
 	    !str_eq(f->code, "RESOURCE_ALREADY_EXISTS"))
 		return r;
 	*err = (struct error)ERROR_INIT;
-	r = gce_get(g, token, arena, &item, f, err);
-	if (r == 0)
-		r = gce_read_machine(ret, item, arena, err);
-	if (r < 0) {
-		/* It was made, whatever is wrong with the answer. */
-		f->unknown = true;
-		err->kind = ERROR_UNAVAILABLE;
-	}
-	return r;
+	return gce_made(g, q, arena, ret, f, err);
 }
 
 static int gce_list_path(struct buf *b, const struct cloudmsg *q, const char *next)

@@ -106,6 +106,8 @@ static int gce_refuse(int status, const char *code, const char *text, struct clo
 	(void)str_copy(f->code, sizeof(f->code), code);
 	meaning = gce_meaning_of(status, code);
 	f->unknown = meaning == GCE_DOUBT;
+	/* The first request with that id had another body. */
+	f->doubt = meaning == GCE_WRONG && strstr(text, "requestId");
 	f->stale = meaning == GCE_TOKEN;
 	*ret_again = meaning == GCE_AGAIN || meaning == GCE_DOUBT;
 	return error_refuse(err, gce_meanings[meaning].kind, "the cloud says %d %s: %.300s%s",
@@ -266,6 +268,9 @@ int gce_wait(struct gce *g, const struct json_value *operation, struct arena *ar
 		if (!path)
 			return error_set(err, -ENOMEM, "wait for the cloud");
 		r = gce_call(g, "GET", path, NULL, arena, &operation, f, err);
+		/* Records of operations end: what became of it the instance tells. */
+		if (r < 0 && err->kind == ERROR_NOT_FOUND)
+			return r;
 		if (r < 0) {
 			f->unknown = true;
 			err->kind = ERROR_UNAVAILABLE;

@@ -29,6 +29,8 @@ struct cloud_machine {
 struct cloud_fault {
 	char code[64]; /* of the cloud, "InsufficientInstanceCapacity"; or "" */
 	bool unknown;  /* the cloud may have done it */
+	bool doubt;    /* of a create call, refused: one with its token may be there all the same,
+			* which only a list can tell */
 	bool stale;    /* the key has ended, and only a new process finds another one */
 	int64_t date;  /* of the last answer, in seconds since 1970; 0: none was told */
 };

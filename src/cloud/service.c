@@ -52,6 +52,8 @@ static int service_put_error(struct buf *b, const struct cloud_fault *f, const s
 		r = cloudmsg_put(b, "code", "%s", f->code);
 	if (r == 0 && f->unknown)
 		r = cloudmsg_put(b, "unknown", "yes");
+	if (r == 0 && f->doubt)
+		r = cloudmsg_put(b, "doubt", "yes");
 	return r;
 }
 
@@ -134,7 +136,8 @@ static int service_run(struct service_call *c, struct buf *b, struct error *err)
 	return error_refuse(err, ERROR_UNSUPPORTED, "nacre-cloud knows no verb \"%.32s\"", verb);
 }
 
-static void service_answer(const struct cloudmsg *q, const struct buf *words,
+/* false: there is no answer. The daemon waits for it until this process ends. */
+static bool service_answer(const struct cloudmsg *q, const struct buf *words,
 			   const struct cloud_fault *f, const struct error *err,
 			   service_send_fn send)
 {
@@ -147,14 +150,12 @@ static void service_answer(const struct cloudmsg *q, const struct buf *words,
 		r = service_put_error(&b, f, err);
 	else if (r == 0 && words->len)
 		r = buf_add(&b, buf_data(words), words->len);
-	/* Without an answer the daemon waits until this process ends. */
-	if (r == 0)
-		(void)send(&b);
+	return r == 0 && send(&b);
 }
 
 void service_refuse(const struct cloudmsg *q, const struct error *err, service_send_fn send)
 {
-	service_answer(q, NULL, &(struct cloud_fault){ .code = "" }, err, send);
+	(void)service_answer(q, NULL, &(struct cloud_fault){ .code = "" }, err, send);
 }
 
 bool service_serve(const struct cloud_provider *provider, void *self, const struct cloudmsg *q,
@@ -168,8 +169,8 @@ bool service_serve(const struct cloud_provider *provider, void *self, const stru
 	_cleanup_(buf_done) struct buf words = BUF_INIT;
 	struct error err = ERROR_INIT;
 	int r = service_run(&c, &words, &err);
+	bool told = service_answer(q, &words, &c.fault, r < 0 ? &err : NULL, send);
 
-	service_answer(q, &words, &c.fault, r < 0 ? &err : NULL, send);
 	arena_done(&c.arena);
-	return r == 0 || !c.fault.stale;
+	return told && (r == 0 || !c.fault.stale);
 }

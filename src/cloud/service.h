@@ -17,7 +17,7 @@
 typedef bool (*service_send_fn)(const struct buf *packet);
 
 /* Answers q, by any number of packets. false: the key has ended, and this process cannot find
- * another one; it is to end. */
+ * another one, or nothing could be answered; it is to end. */
 bool service_serve(const struct cloud_provider *provider, void *self, const struct cloudmsg *q,
 		   service_send_fn send);
 /* The answer to a request that nobody can serve. */

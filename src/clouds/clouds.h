@@ -113,7 +113,7 @@ struct cloud_wish {
 	unsigned cpus;
 	uint64_t memory;
 	bool dry_run; /* the cloud is asked whether it would */
-	/* Of one that is an instance of this node (provider/ec2.h): the instance's id, and what it
+	/* Of one that is an instance of this node (provider/far.h): the instance's id, and what it
 	 * is told (base64). NULL: it is none. */
 	const char *owner, *user_data;
 };

@@ -43,7 +43,7 @@ struct cloud_settings {
 	char trust[CLOUD_WORD_MAX + 1];
 	char subnet[CLOUD_WORD_MAX + 1], key_name[CLOUD_WORD_MAX + 1];
 	char instance_profile[CLOUD_WORD_MAX + 1];
-	char agent[CLOUD_WORD_MAX + 1]; /* the image of instances of kind ec2; "": there are none */
+	char agent[CLOUD_WORD_MAX + 1]; /* the image of its instances; "": there are none */
 	char groups[CLOUD_GROUPS_MAX][64];
 	size_t n_groups;
 	struct cloud_type types[CLOUD_TYPES_MAX];

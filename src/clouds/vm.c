@@ -550,9 +550,8 @@ static void cloud_vm_created(void *userdata, const struct cloudmsg *m, const str
 		return;
 	}
 	(void)str_copy(vm->reason, sizeof(vm->reason), err->text);
-	/* A refusal says nothing of an earlier call, and the code that an earlier one had other
-	 * words: what it may have made has the token. */
-	if (vm->tried || str_eq(cloudmsg_get(m, "code"), "IdempotentParameterMismatch")) {
+	/* A refusal says nothing of an earlier call: what that may have made has the token. */
+	if (vm->tried || str_eq(cloudmsg_get(m, "doubt"), "yes")) {
 		vm->failure_kind = err->kind;
 		vm->doubt = true;
 		/* Only a list that begins from now on can say. */

@@ -258,10 +258,8 @@ static int set_vm_guest(struct config *c, const char *value)
 static int set_vm_pods(struct config *c, const char *value)
 {
 	static const char *const words[] = {
-		[INSTANCE_CELL] = "cell",
-		[INSTANCE_VM] = "vm",
-		[INSTANCE_EC2] = "ec2",
-		[INSTANCE_KIND_COUNT] = "auto",
+		[INSTANCE_CELL] = "cell", [INSTANCE_VM] = "vm",           [INSTANCE_EC2] = "ec2",
+		[INSTANCE_GCE] = "gce",   [INSTANCE_KIND_COUNT] = "auto",
 	};
 
 	for (size_t k = 0; k < ARRAY_SIZE(words); k++) {
@@ -318,6 +316,7 @@ CLOUD_KEY(gce_endpoint)
 CLOUD_KEY(gce_credentials)
 CLOUD_KEY(gce_subnet)
 CLOUD_KEY(gce_tags)
+CLOUD_KEY(gce_agent)
 CLOUD_KEY(gce_types)
 CLOUD_KEY(vsphere_endpoint)
 CLOUD_KEY(vsphere_credentials)
@@ -522,6 +521,8 @@ static const struct config_key config_keys[] = {
 	{ "cloud.gce.credentials", set_gce_credentials, "the absolute path of a file" },
 	{ "cloud.gce.subnet", set_gce_subnet, "the name or the path of a subnetwork" },
 	{ "cloud.gce.tags", set_gce_tags, "a network tag, as in nacre; at most 8 of them", true },
+	{ "cloud.gce.agent_image", set_gce_agent,
+	  "the path of an image, as in global/images/agent" },
 	{ "cloud.gce.types", set_gce_types,
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in e2-small=2:2GiB:0.0168; at most 32",
 	  true },
@@ -551,7 +552,7 @@ static const struct config_key config_keys[] = {
 	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },
 	{ "vm.templates", set_vm_templates, "yes or no" },
 	{ "vm.pool", set_vm_pool, "0 to 64" },
-	{ "vm.pods", set_vm_pods, "auto, cell, vm or ec2" },
+	{ "vm.pods", set_vm_pods, "auto, cell, vm, ec2 or gce" },
 	{ "vm.heartbeat", set_vm_heartbeat, "a duration of 3s or more, or no" },
 	{ "vm.nested", set_vm_nested, "yes or no" },
 	{ "vm.hardware", set_vm_hardware, "auto or no" },

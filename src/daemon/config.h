@@ -78,6 +78,7 @@
  *       credentials: PATH      # key of a service account; default: the environment, else metadata
  *       subnet: NAME           # of the zone's region; default: the network "default"
  *       tags: [ nacre ]        # network tags, by which firewall rules choose machines
+ *       agent_image: PATH      # of machines of kind gce; default: there are none
  *       types: [ "e2-small=2:2GiB:0.0168" ]
  *     vsphere:                 # VMware's, in place of ec2; the first three switch it on
  *       endpoint: https://vcenter.example/sdk
@@ -102,7 +103,8 @@
  *     guest: default  # the guest set that it boots (nacre guest)
  *     templates: yes  # microVMs go on from one that has booted, and share pages with it
  *     pool: 0         # so many are loaded from that ahead of need
- *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm, ec2
+ *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm,
+ *                     # ec2, gce
  *     heartbeat: 60s  # a guest that does not answer for so long is ended; no: none is
  *     nested: no      # guests may use hardware virtualization themselves
  *     hardware: auto  # no: without hardware virtualization, which is not even tried

@@ -177,6 +177,12 @@ int config_gce_tags(struct cloud_settings *s, const char *value)
 	return name_is_label(value) ? add_group(s, value) : -EINVAL;
 }
 
+int config_gce_agent(struct cloud_settings *s, const char *value)
+{
+	gce_use(s);
+	return set_cloud_word(s->agent, sizeof(s->agent), value);
+}
+
 int config_gce_types(struct cloud_settings *s, const char *value)
 {
 	gce_use(s);

@@ -29,6 +29,7 @@ int config_gce_endpoint(struct cloud_settings *s, const char *value);
 int config_gce_credentials(struct cloud_settings *s, const char *value);
 int config_gce_subnet(struct cloud_settings *s, const char *value);
 int config_gce_tags(struct cloud_settings *s, const char *value);
+int config_gce_agent(struct cloud_settings *s, const char *value);
 int config_gce_types(struct cloud_settings *s, const char *value);
 
 int config_vsphere_endpoint(struct cloud_settings *s, const char *value);

@@ -50,7 +50,7 @@
 #include "pod/workload/events.h"
 #include "pod/workload/follow.h"
 #include "pod/workload/workload.h"
-#include "provider/ec2.h"
+#include "provider/far.h"
 #include "rpc/server/server.h"
 #include "runtime/node/check_call.h"
 #include "runtime/node/metrics.h"
@@ -186,11 +186,12 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 
 	if (r < 0)
 		return r;
-	r = microvms_open_ec2(&d->microvms, d->loop, d->pool, d->clouds, &d->config, err);
+	r = microvms_open_far(&d->microvms, d->loop, d->pool, d->clouds, &d->config, err);
 	if (r < 0)
 		return r;
 	config.providers[INSTANCE_VM] = microvms_provider(&d->microvms);
-	config.providers[INSTANCE_EC2] = ec2s_provider(d->microvms.ec2s);
+	config.providers[INSTANCE_EC2] = fars_provider(d->microvms.fars, INSTANCE_EC2);
+	config.providers[INSTANCE_GCE] = fars_provider(d->microvms.fars, INSTANCE_GCE);
 	r = instances_new(&d->instances, &config, err);
 	if (r < 0)
 		return r;
@@ -382,7 +383,7 @@ static void daemon_become_ready(struct daemon *d)
 	daemon_confine(d);
 	workloads_resume(d->workloads);
 	cloud_begin(d->clouds);
-	ec2s_begin(d->microvms.ec2s);
+	fars_begin(d->microvms.fars);
 	instances_sweep(d->instances);
 	image_rootfs_sweep(d->images);
 	FAILPOINT_BEFORE("boot.serve");

@@ -14,7 +14,7 @@
 #include "daemon/place.h"
 #include "foreign/foreign.h"
 #include "gates/issuer.h"
-#include "provider/ec2.h"
+#include "provider/far.h"
 #include "provider/vm.h"
 #include "vm/disk/disks.h"
 #include "vm/probe/trial.h"
@@ -181,11 +181,11 @@ int microvms_open_foreign(struct microvms *m, struct loop *l, struct pool *pool,
 	return foreigns_new(&m->foreigns, &c, err);
 }
 
-int microvms_open_ec2(struct microvms *m, struct loop *l, struct pool *pool, struct clouds *clouds,
+int microvms_open_far(struct microvms *m, struct loop *l, struct pool *pool, struct clouds *clouds,
 		      const struct config *config, struct error *err)
 {
 	char gate[PATH_MAX];
-	const struct ec2s_config c = {
+	const struct fars_config c = {
 		.loop = l,
 		.pool = pool,
 		.clouds = clouds,
@@ -196,12 +196,12 @@ int microvms_open_ec2(struct microvms *m, struct loop *l, struct pool *pool, str
 	};
 
 	place_find_helper(config->libexec, "nacre-gate", gate, sizeof(gate));
-	return ec2s_new(&m->ec2s, &c, err);
+	return fars_new(&m->fars, &c, err);
 }
 
 void microvms_close(struct microvms *m)
 {
-	m->ec2s = ec2s_free(m->ec2s);
+	m->fars = fars_free(m->fars);
 	m->foreigns = foreigns_free(m->foreigns);
 	m->vms = vms_free(m->vms);
 	m->issuer = issuer_free(m->issuer);

@@ -20,7 +20,7 @@ struct provider;
 struct trial;
 struct vms;
 struct clouds;
-struct ec2s;
+struct fars;
 
 struct microvms {
 	int identity_fd; /* 0 and below: not open */
@@ -28,7 +28,7 @@ struct microvms {
 	struct vms *vms;
 	struct trial *trial;
 	struct foreigns *foreigns;
-	struct ec2s *ec2s;
+	struct fars *fars;
 };
 
 /* Starts nothing. A node without the programs for it has the provider too, which says what is
@@ -42,9 +42,9 @@ void microvms_begin(struct microvms *m, struct instances *all);
 int microvms_open_foreign(struct microvms *m, struct loop *l, struct pool *pool,
 			  const struct place *place, const struct config *config,
 			  struct error *err);
-/* Machines of kind ec2, behind microvms_open(). The same; the clouds end before microvms_close().
+/* Machines in a cloud, behind microvms_open(). The same; the clouds end before microvms_close().
  */
-int microvms_open_ec2(struct microvms *m, struct loop *l, struct pool *pool, struct clouds *clouds,
+int microvms_open_far(struct microvms *m, struct loop *l, struct pool *pool, struct clouds *clouds,
 		      const struct config *config, struct error *err);
 /* Behind pool_free() and instances_free(). Also where it was never opened. */
 void microvms_close(struct microvms *m);

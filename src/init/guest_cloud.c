@@ -50,17 +50,6 @@ static struct prefix cloud_prefix(const uint8_t address[4], uint32_t length)
 	return p;
 }
 
-int guest_cloud_is_asked(bool *ret, struct error *err)
-{
-	const char *word = getenv(CLOUD_WORD);
-
-	*ret = word != NULL;
-	if (!word || str_eq(word, "ec2"))
-		return 0;
-	return error_refuse(err, ERROR_INVALID, CLOUD_WORD "=%.32s is no cloud that is known: ec2",
-			    word);
-}
-
 /* ---- the address ---- */
 
 /* A driver comes up on its own time. */
@@ -265,7 +254,7 @@ static bool cloud_is_word(const struct buf *b)
 	return b->len > 0 && b->len <= CLOUD_TOKEN_MAX;
 }
 
-static int cloud_user_data(struct buf *ret, struct error *err)
+static int cloud_user_data_ec2(struct buf *ret, struct error *err)
 {
 	static const char put[] = "PUT /latest/api/token HTTP/1.1\r\nHost: 169.254.169.254\r\n"
 				  "X-aws-ec2-metadata-token-ttl-seconds: 60\r\n"
@@ -283,6 +272,46 @@ static int cloud_user_data(struct buf *ret, struct error *err)
 		       "X-aws-ec2-metadata-token: %.*s\r\nConnection: close\r\n\r\n",
 		       (int)token.len, (const char *)buf_data(&token));
 	return r < 0 ? error_set(err, r, "ask the metadata service") : cloud_ask(get, ret, err);
+}
+
+static int cloud_user_data_gce(struct buf *ret, struct error *err)
+{
+	static const char get[] =
+		"GET /computeMetadata/v1/instance/attributes/user-data HTTP/1.1\r\n"
+		"Host: metadata.google.internal\r\nMetadata-Flavor: Google\r\n"
+		"Connection: close\r\n\r\n";
+
+	return cloud_ask(get, ret, err);
+}
+
+/* The metadata service has the same address in all of them. */
+static const struct cloud_kind {
+	const char *word;
+	int (*user_data)(struct buf *ret, struct error *err);
+} cloud_kinds[] = {
+	{ "ec2", cloud_user_data_ec2 },
+	{ "gce", cloud_user_data_gce },
+};
+
+static const struct cloud_kind *cloud_kind(void)
+{
+	const char *word = getenv(CLOUD_WORD);
+
+	for (size_t i = 0; word && i < ARRAY_SIZE(cloud_kinds); i++)
+		if (str_eq(cloud_kinds[i].word, word))
+			return &cloud_kinds[i];
+	return NULL;
+}
+
+int guest_cloud_is_asked(bool *ret, struct error *err)
+{
+	const char *word = getenv(CLOUD_WORD);
+
+	*ret = word != NULL;
+	if (!word || cloud_kind())
+		return 0;
+	return error_refuse(err, ERROR_INVALID,
+			    CLOUD_WORD "=%.32s is no cloud that is known: ec2, gce", word);
 }
 
 /* What was written for this machine is nobody's else in it. */
@@ -303,7 +332,7 @@ static int cloud_get_frame(nsec_t until, struct buf *frame, struct error *err)
 
 	for (;;) {
 		*err = (struct error)ERROR_INIT;
-		r = cloud_user_data(&data, err);
+		r = cloud_kind()->user_data(&data, err);
 		if (r == 0 || r == -ENOMEM || clock_mono() > until)
 			break;
 		if (!told)

@@ -16,8 +16,8 @@
  * The address is kept without asking again: a cloud's machine has it as long as it lives.
  */
 
-/* Whether the words of the kernel's command line say so: NACRE_CLOUD=ec2. ERROR_INVALID: another
- * cloud. */
+/* Whether the words of the kernel's command line say so: NACRE_CLOUD=ec2, or gce. ERROR_INVALID:
+ * another cloud. */
 int guest_cloud_is_asked(bool *ret, struct error *err);
 /* Appends the frame BOOT, which has a secret in it, to `frame`. Returns the index of the network
  * device. */

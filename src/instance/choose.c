@@ -15,12 +15,11 @@ static int choose_wish(const struct instances *all, const struct instance *paren
 	if (!p)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "this build has no provider \"%s\", only \"cell\"", word);
-	if (parent && wish == INSTANCE_EC2)
+	if (parent && instance_kind_is_far(wish))
 		return error_refuse(
 			err, ERROR_PRECONDITION,
-			"an instance of kind \"ec2\" is made by the node itself, and not in "
-			"%s",
-			parent->path);
+			"an instance of kind \"%s\" is made by the node itself, and not in %s",
+			word, parent->path);
 	r = p->ops->plan(p, err);
 	if (r == 0 && parent && wish != INSTANCE_CELL)
 		r = nested_check(all, parent, err);

@@ -23,6 +23,7 @@ static const char *const instance_kinds[] = {
 	[INSTANCE_CELL] = "cell",
 	[INSTANCE_VM] = "vm",
 	[INSTANCE_EC2] = "ec2",
+	[INSTANCE_GCE] = "gce",
 };
 
 static_assert(ARRAY_SIZE(instance_kinds) == INSTANCE_KIND_COUNT, "one word for each kind");
@@ -43,7 +44,12 @@ enum instance_kind instance_kind_of(const char *word)
 
 bool instance_kind_is_remote(enum instance_kind kind)
 {
-	return kind == INSTANCE_VM || kind == INSTANCE_EC2;
+	return kind == INSTANCE_VM || instance_kind_is_far(kind);
+}
+
+bool instance_kind_is_far(enum instance_kind kind)
+{
+	return kind == INSTANCE_EC2 || kind == INSTANCE_GCE;
 }
 
 bool instance_is_remote(const struct instance *i)

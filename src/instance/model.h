@@ -41,7 +41,7 @@ enum instance_state {
 };
 
 /* The kind of isolation of an instance (instance/provider.h). */
-enum instance_kind { INSTANCE_CELL, INSTANCE_VM, INSTANCE_EC2, INSTANCE_KIND_COUNT };
+enum instance_kind { INSTANCE_CELL, INSTANCE_VM, INSTANCE_EC2, INSTANCE_GCE, INSTANCE_KIND_COUNT };
 
 #define INSTANCE_KIND_REASON_MAX 192
 
@@ -198,6 +198,8 @@ enum instance_kind instance_kind_of(const char *word);
 /* Another kernel's: its own, or that of an instance around it. No cgroup, pid or mount of what runs
  * in it is there on this one. */
 bool instance_kind_is_remote(enum instance_kind kind); /* one of this kind will be that */
+/* A machine in a cloud: nothing of the node is near it but a gate. */
+bool instance_kind_is_far(enum instance_kind kind);
 bool instance_is_remote(const struct instance *i);
 /* For an error that tells of its failure: the kind and the field of what it could not be made for.
  * It stays as it is where it ended by itself. Returns its code. */

@@ -13,17 +13,17 @@ import unittest
 
 import grpc
 
+import cloud_pods
 import fake_ec2
+import fake_guest
 import faults
 import host
-import machines
 import nacre_test
 import steps
 from nacre_test import nacre_pb2, runtime_pb2
 
 cri, cri_grpc = nacre_test.pb["cri_pb2"], nacre_test.pb["cri_pb2_grpc"]
 Code = grpc.StatusCode
-AGENT = "    agent_image: ami-a9e47\n"
 MARK = b"#nacre-boot\n"
 CLOCK = 2                                                            # the tag of wall_clock_ns (wire/message/bootmsg.c)
 
@@ -39,64 +39,14 @@ def older(user_data, seconds):
     return MARK + base64.b64encode(frame) + b"\n"
 
 
-class CloudTest(steps.StepsTest):
-    """One cloud and one node; each test ends with no machine in the cloud and no record."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.cloud = fake_ec2.Cloud().__enter__()
-        cls.node = nacre_test.Node(config=cls.cloud.config(AGENT), env=cls.cloud.env())
-        try:
-            cls.image("busybox")
-            cls.prepare()
-        except BaseException:
-            print(cls.node.log())
-            cls.node.destroy()
-            cls.cloud.__exit__()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        said = cls.node.destroy()
-        cls.cloud.__exit__()
-        if said:
-            raise AssertionError(said)
-
-    def setUp(self):
-        self.cloud.reset()
-
-    def tearDown(self):
-        if not self.node.alive:
-            self.node.wait()
-            self.node.start()
-        self.cloud.reset(machines=False)
-        self.node.clear()
-        self.none_left()
-
-    def records(self):
-        return list(self.node.clouds.ListCloudVms(nacre_pb2.ListCloudVmsRequest()).vms)
-
-    def none_left(self):
-        nacre_test.until(lambda: not self.records() and not self.cloud.alive(), what="no machine is left")
+class CloudTest(cloud_pods.CloudTest):
+    FAKE = fake_ec2
 
 
-class Machines(CloudTest):
+class Machines(cloud_pods.BootTest):
     """With a guest set as the agent's image, and machines that boot it."""
 
-    @classmethod
-    def setUpClass(cls):
-        machines.need()
-        if nacre_test.SANITIZED:
-            raise unittest.SkipTest("a program that is not static is no pid 1 of an initramfs")
-        super().setUpClass()
-
-    @classmethod
-    def prepare(cls):
-        machines.build_set(cls.node, "--cloud", "--name", "agent")
-        place = os.path.join(cls.node.root, "guest", "agent")
-        tsc = subprocess.run([os.path.join(nacre_test.BUILD, "tests", "guest", "tsc")], capture_output=True, text=True, check=True).stdout.strip()
-        cls.cloud.guest = (os.path.join(place, "kernel"), os.path.join(place, "initrd"),
-                           ["quiet", "NACRE_PATIENCE=120", f"tsc_early_khz={tsc}"])
+    FAKE = fake_ec2
 
     def test_life(self):
         made = self.pod("web", steps.container("sh", "-c", "echo hello; exec sleep 100000", name="main"), kind="ec2")
@@ -164,7 +114,7 @@ class Machines(CloudTest):
         nacre_test.until(self.cloud.alive, what="a machine")
         (machine,) = self.cloud.alive()
         # Meanwhile: user-data outlive what they are for. A machine that starts with old ones serves nobody, and switches itself off.
-        late = fake_ec2.Guest(self.cloud, 99, older(machine.user_data, 16 * 60))
+        late = fake_guest.Guest(self.cloud, 99, older(machine.user_data, 16 * 60), fake_ec2.Metadata)
         self.addCleanup(late.close)
         pod = made.result().pod_sandbox_id
         self.assertEqual("big", machine.parameters["InstanceType"])
@@ -374,21 +324,9 @@ class Nobody(CloudTest):
 class Crashes(CloudTest):
     """The daemon ends at each named place, in front of and behind the step."""
 
-    @faults.for_each(faults.places("ec2"))
+    @faults.for_each(faults.places("far"))
     def killed_at(self, place):
-        self.node.stop()
-        self.node.start(env={"NACRE_FAILPOINT": f"{place}=crash"})
-        thread = threading.Thread(target=lambda: self.assertRaises(grpc.RpcError, lambda: self.pod("web", kind="ec2")))
-        thread.start()
-        if place.startswith("ec2.end"):
-            nacre_test.until(lambda: any(r.address for r in self.records()))
-            self.assertRaises(grpc.RpcError, lambda: self.node.workloads.Remove(nacre_pb2.RemoveRequest(target="web", force=True), timeout=60))
-        nacre_test.until(lambda: not self.node.alive, what=f"the crash at {place}")
-        thread.join(60)
-        self.node.wait()
-        self.node.start()
-        nacre_test.until(lambda: not self.cloud.alive(), what=f"no machine is left behind {place}")
-        self.assertLessEqual(len(self.cloud.machines), 1)
+        self.crash(place, "ec2")
 
 
 if __name__ == "__main__":

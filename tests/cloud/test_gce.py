@@ -85,6 +85,48 @@ class Gce(cloud_machines.CloudTest):
         self.wait_state("late", "running")
         self.assertEqual(1, len(self.cloud.machines))
 
+    def test_deleted_while_it_is_made(self):
+        """Somebody deletes it there: the call fails, and no record stays. So where nobody knows of the operation any more."""
+        self.cloud.work = 0.5
+        for more in ({}, {"drop": True}):
+            with self.subTest(more):
+                failed = []
+                self.cloud.drop["insert"] = 1 if more else 0
+                thread = threading.Thread(target=lambda: failed.append(self.assertRaises(grpc.RpcError, self.run_vm, "vm")))
+                thread.start()
+                nacre_test.until(lambda: self.cloud.machines)
+                with self.cloud.lock:
+                    self.cloud.machines.clear()
+                    if more:
+                        self.cloud.operations.clear()
+                        self.cloud.requests.clear()
+                        self.cloud.broken = ("INVALID_USAGE", "no second one")
+                thread.join(60)
+                nacre_test.until(lambda: not self.vms(), what="no record stays")
+        # The operation is forgotten, the machine is there: it is taken.
+        with self.cloud.lock:
+            thread = threading.Thread(target=self.run_vm, args=("kept",))
+            thread.start()
+            nacre_test.until(lambda: self.vms())
+        nacre_test.until(lambda: self.cloud.machines)
+        self.cloud.operations.clear()
+        thread.join(60)
+        self.wait_state("kept", "running")
+        self.assertEqual(1, len(self.cloud.machines))
+
+    def test_the_id_of_another_request(self):
+        """The cloud knows the requestId with another body, or the name with other labels: nothing of that is taken for ours."""
+        def other(name):
+            self.cloud.machines[name] = fake_gce.Machine(self.cloud, 9, {"name": name, "machineType": "x/y", "labels": {"theirs": "x"}})
+
+        self.cloud.before["insert"] = lambda q, body: self.cloud.requests.setdefault(q["requestId"], ({}, "operation-0"))
+        self.assertFails(Code.INVALID_ARGUMENT, lambda: self.run_vm("vm"), "requestId")
+        self.assertEqual(([], {}), (self.vms(), dict(self.cloud.machines)))
+        self.cloud.before["insert"] = lambda q, body: body["name"] in self.cloud.machines or other(body["name"])
+        self.assertFails(Code.FAILED_PRECONDITION, lambda: self.run_vm("vm"), "without the labels")
+        self.assertEqual(([], 1), (self.vms(), len(self.cloud.alive())))
+        self.cloud.reset()
+
     def test_the_daemon_ends_while_it_is_made(self):
         self.cloud.work = 1
         thread = threading.Thread(target=lambda: self.assertRaises(grpc.RpcError, self.run_vm, "vm"))

@@ -103,6 +103,7 @@ PODS = [
     (BAD, "kind", pod(kind="banana")),
     (STATE, "kind", pod(kind="vm")),
     (STATE, "kind", pod(kind="ec2")),
+    (STATE, "kind", pod(kind="gce")),
     (BAD, "network", pod(network="own")),
     (NONE, "parent", pod(parent="nobody")),
     (BAD, "parent", pod(parent="a//b")),

@@ -8,8 +8,7 @@ Signatures are checked, tokens are honoured (the same one with other parameters 
 not visible at once where `hide` says so, and parameters that nobody has documented are refused. What goes wrong is set by a test:
 `throttle` (each k-th call), `drop` (answers that are lost after the work), `fail` (errors in place of answers), `capacity`.
 
-Where `guest` is set to a kernel and an initrd, an image of that is a machine that boots: a QEMU of the test, emulated, with a network of its
-own, in which DHCP and the metadata service answer, and which is reached at an address of loopback.
+Where `guest` is set to a kernel and an initrd, the image `agent` is a machine that boots (fake_guest.py).
 """
 import base64
 import collections
@@ -18,18 +17,14 @@ import hashlib
 import hmac
 import http.server
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 import urllib.parse
 import xml.sax.saxutils
 
 import fake_cloud
+import fake_guest
 
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 VERSION = "2016-11-15"
@@ -51,96 +46,24 @@ class Refusal(Exception):
         self.status, self.code, self.message = status, code, message
 
 
-# What QEMU starts for each connection to the metadata service: it copies between its standard streams and that.
-RELAY = """import os, select, socket, sys
-s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-while True:
-    for f in select.select([0, s], [], [])[0]:
-        data = os.read(0, 65536) if f == 0 else s.recv(65536)
-        if not data:
-            sys.exit()
-        s.sendall(data) if f == 0 else os.write(1, data)
-"""
-LINK = "169.254.169"
+class Metadata(fake_guest.Metadata):
+    """IMDSv2: nothing without a token."""
 
+    def do_PUT(self):
+        self.guest.token = f"token-{self.guest.asked}"
+        if self.path != "/latest/api/token" or not self.headers.get("X-aws-ec2-metadata-token-ttl-seconds"):
+            self.answer(400)
+        else:
+            self.answer(200, self.guest.token.encode())
 
-class Guest:
-    """A machine that boots. Its address is one of loopback, where only the port of the agent is forwarded."""
-
-    def __init__(self, cloud, number, user_data):
-        self.address, self.asked, self.token = f"127.{number // 250}.77.{number % 250 + 1}", 0, ""
-        self.user_data = user_data
-        self.place = tempfile.TemporaryDirectory(prefix="nacre-cloud-")
-        relay = os.path.join(self.place.name, "relay.py")
-        with open(relay, "w", encoding="utf-8") as f:
-            f.write(RELAY)
-        guest = self
-
-        class Metadata(http.server.BaseHTTPRequestHandler):
-            def log_message(self, *_):
-                pass
-
-            def answer(self, status, body):
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def do_PUT(self):
-                guest.token = f"token-{guest.asked}"
-                if self.path != "/latest/api/token" or not self.headers.get("X-aws-ec2-metadata-token-ttl-seconds"):
-                    self.answer(400, b"")
-                else:
-                    self.answer(200, guest.token.encode())
-
-            def do_GET(self):
-                guest.asked += 1
-                if not guest.token or self.headers.get("X-aws-ec2-metadata-token") != guest.token:
-                    self.answer(401, b"")
-                elif self.path != "/latest/user-data" or guest.user_data is None:
-                    self.answer(404, b"")
-                else:
-                    self.answer(200, guest.user_data)
-
-        self.metadata = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
-        self.metadata.daemon_threads = True
-        threading.Thread(target=self.metadata.serve_forever, args=(0.05,), daemon=True).start()
-        self.console_path = os.path.join(self.place.name, "console")
-        kernel, initrd, words = cloud.guest
-        network = (f"user,id=n0,net={LINK}.0/24,host={LINK}.2,dhcpstart={LINK}.15,hostfwd=tcp:{self.address}:7474-{LINK}.15:7474,"
-                   f"guestfwd=tcp:{LINK}.254:80-cmd:{sys.executable} {relay} {self.metadata.server_port}")
-        self.command = [
-            "/usr/bin/qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", "320", "-smp", "1",
-            "-M", "microvm,acpi=on,rtc=on,x-option-roms=off", "-accel", "tcg,thread=multi", "-cpu", "max",
-            "-global", "virtio-mmio.force-legacy=false", "-kernel", kernel, "-initrd", initrd, "-serial", f"file:{self.console_path}",
-            "-device", "virtio-rng-device", "-netdev", network, "-device", "virtio-net-device,netdev=n0",
-            "-append", " ".join(["console=ttyS0", "reboot=t", "panic=-1", "no_timer_check", "mitigations=off", "audit=0", "norandmaps",
-                                 "tsc=reliable", "NACRE_CLOUD=ec2", *words])]
-        self.process = None
-        self.start()
-
-    def start(self):
-        """Also again: with the same user-data, as a machine that is rebooted has them."""
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
-
-    @property
-    def alive(self):
-        return self.process.poll() is None
-
-    def console(self):
-        with open(self.console_path, "rb") as f:
-            return f.read()
-
-    def end(self):
-        if self.alive:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
-
-    def close(self):
-        self.end()
-        self.metadata.shutdown()
-        self.metadata.server_close()
-        self.place.cleanup()
+    def do_GET(self):
+        self.guest.asked += 1
+        if not self.guest.token or self.headers.get("X-aws-ec2-metadata-token") != self.guest.token:
+            self.answer(401)
+        elif self.path != "/latest/user-data" or self.guest.user_data is None:
+            self.answer(404)
+        else:
+            self.answer(200, self.guest.user_data)
 
 
 class Machine:
@@ -156,7 +79,7 @@ class Machine:
         self.user_data = base64.b64decode(parameters["UserData"], validate=True) if "UserData" in parameters else None
         self.guest = None
         if cloud.guest and parameters["ImageId"] == cloud.agent:
-            self.guest = Guest(cloud, number, self.user_data)
+            self.guest = fake_guest.Guest(cloud, number, self.user_data, Metadata)
             self.address = self.guest.address
         self.text = f"Linux version 6.1\r\n{self.id} login: "
 
@@ -217,7 +140,7 @@ class Cloud(fake_cloud.Cloud):
         self.calls = collections.Counter()
         self.n_calls = 0
         self.keys = {"AKIDTEST": {"secret": "secret/of+test", "token": "", "ended": False}}
-        self.agent, self.guest = "ami-a9e47", None      # (kernel, initrd, words of its command line)
+        self.word, self.agent, self.guest = "ec2", "ami-a9e47", None  # (kernel, initrd, words of its command line)
         self.reset()
         self.metadata_key = None                         # the id of the key that the metadata service gives
         self.metadata_asked = 0

@@ -6,7 +6,7 @@
 
 Claims are checked with the account's public key (openssl), tokens end, a requestId with another body is refused, what is made is an operation
 that takes a while, lists come in pages of two, labels are changed with their fingerprint only, and members of a body that nobody has
-documented are refused. What goes wrong is set by a test: `throttle` (each k-th call), `drop` (answers that are lost after the work), `fail`
+documented are refused. Where `guest` is set to a kernel and an initrd, the image `agent` is a machine that boots (fake_guest.py). What goes wrong is set by a test: `throttle` (each k-th call), `drop` (answers that are lost after the work), `fail`
 (errors in place of answers), `broken` (the error of the next operation).
 """
 import base64
@@ -23,6 +23,7 @@ import urllib.parse
 import uuid
 
 import fake_cloud
+import fake_guest
 
 PAGE = 2
 PROJECT, ZONE = "test-project", "eu-test1-b"
@@ -37,12 +38,35 @@ class Refusal(Exception):
         self.status, self.reason, self.message = status, reason, message
 
 
+class Metadata(fake_guest.Metadata):
+    """The metadata service of a machine: nothing without its header."""
+
+    def do_GET(self):
+        self.guest.asked += 1
+        if self.headers.get("Metadata-Flavor") != "Google":
+            self.answer(403)
+        elif self.path != "/computeMetadata/v1/instance/attributes/user-data" or self.guest.user_data is None:
+            self.answer(404)
+        else:
+            self.answer(200, self.guest.user_data)
+
+
 class Machine:
     def __init__(self, cloud, number, body):
         self.cloud, self.body, self.name = cloud, body, body["name"]
         self.labels, self.address = dict(body.get("labels", {})), f"10.1.0.{number + 4}"
         self.made, self.ended, self.stopped, self.n_labels = time.monotonic(), None, False, 0
         self.reason = ""
+        items = {i["key"]: i["value"] for i in body.get("metadata", {}).get("items", [])}
+        self.user_data = items["user-data"].encode() if "user-data" in items else None
+        self.guest = None
+        if cloud.guest and body["disks"][0]["initializeParams"]["sourceImage"] == cloud.agent:
+            self.guest = fake_guest.Guest(cloud, number + 1, self.user_data, Metadata)
+            self.address = self.guest.address
+
+    @property
+    def type(self):
+        return self.body["machineType"].rpartition("/")[2]
 
     @property
     def gone(self):
@@ -52,7 +76,8 @@ class Machine:
     def status(self):
         if self.ended is not None:
             return "STOPPING"
-        if self.stopped:
+        # Its power-off stops it, and that is all.
+        if self.stopped or (self.guest and not self.guest.alive):
             return "TERMINATED"
         return "RUNNING" if time.monotonic() - self.made >= self.cloud.boot else "PROVISIONING"
 
@@ -63,7 +88,7 @@ class Machine:
     def json(self):
         base = f"https://www.googleapis.com/compute/v1/projects/{PROJECT}/zones/{ZONE}"
         return {"kind": "compute#instance", "id": "1", "name": self.name, "status": self.status, "zone": base,
-                "machineType": f"{base}/machineTypes/{self.body['machineType'].rpartition('/')[2]}", "labels": self.labels,
+                "machineType": f"{base}/machineTypes/{self.type}", "labels": self.labels,
                 "labelFingerprint": self.fingerprint, "creationTimestamp": "2026-01-01T00:00:00.000-07:00",
                 "networkInterfaces": [{"networkIP": self.address}], **({"statusMessage": self.reason} if self.reason else {})}
 
@@ -85,6 +110,7 @@ class Cloud(fake_cloud.Cloud):
         self.machines = collections.OrderedDict()
         self.operations, self.requests, self.tokens = {}, {}, {}
         self.calls, self.claims = collections.Counter(), 0
+        self.word, self.agent, self.guest = "gce", "global/images/agent", None    # (kernel, initrd, words of its command line)
         self.reset()
         cloud = self
 
@@ -121,13 +147,18 @@ class Cloud(fake_cloud.Cloud):
             self.throttle, self.n_calls, self.life = 0, 0, 3600
             self.drop = collections.Counter()
             self.fail = collections.defaultdict(list)        # {action: [(status, reason, message), ...]}
+            self.before = {}                                 # {action: called in front of the work, with its query and body}
             self.broken = None                               # (code, message) of the next operation
             self.raw = None
             self.calls.clear()
             if machines:
+                for m in self.machines.values():
+                    if m.guest:
+                        m.guest.close()
                 self.machines.clear()
 
     def __exit__(self, *_):
+        self.reset()
         super().__exit__()
         self.place.cleanup()
 
@@ -200,7 +231,10 @@ class Cloud(fake_cloud.Cloud):
                     raise Refusal(403, "rateLimitExceeded", "Rate Limit Exceeded")
                 if self.fail[action]:
                     raise Refusal(*self.fail[action].pop(0))
-                answer = call(q, json.loads(body) if body else None)
+                sent = json.loads(body) if body else None
+                if action in self.before:
+                    self.before[action](q, sent)
+                answer = call(q, sent)
                 lost = self.drop[action] > 0
                 self.drop[action] -= lost
         except Refusal as e:
@@ -231,6 +265,8 @@ class Cloud(fake_cloud.Cloud):
         return self.operation(name)
 
     def operation(self, name):
+        if name not in self.operations:
+            raise Refusal(404, "notFound", f"The resource 'operations/{name}' was not found")
         done, error = self.operations[name]
         over = time.monotonic() >= done
         return {"kind": "compute#operation", "name": name, "status": "DONE" if over else "RUNNING",
@@ -248,7 +284,7 @@ class Cloud(fake_cloud.Cloud):
         known = self.requests.get(q["requestId"])
         if known:
             if known[0] != body:
-                raise Refusal(400, "invalid", "the requestId was used with another request")
+                raise Refusal(400, "invalid", "Invalid value for field 'requestId': it was used with another request")
             return self.operation(known[1])
         if set(body) - BODY or not NAME.fullmatch(body["name"]):
             raise Refusal(400, "invalid", "a member or the name")
@@ -288,6 +324,8 @@ class Cloud(fake_cloud.Cloud):
 
     def delete(self, m):
         m.ended = m.ended if m.ended is not None else time.monotonic()
+        if m.guest:
+            m.guest.end()
         return self.begin()
 
     def set_labels(self, m, body):

@@ -10,7 +10,7 @@
  * in machines; "ahead": likewise, where those are made ahead of need; "network": the daemon, with
  * pods on networks; "alone": the daemon, when a container is started alone; "sandbox": the daemon,
  * with containers that come and go; "rename": likewise, when one is renamed; "cni": nacre-cni;
- * "cloud": the daemon, with machines in a cloud; "ec2": likewise, with pods in them), whether it
+ * "cloud": the daemon, with machines in a cloud; "far": likewise, with pods in them), whether it
  * has a place behind the step too, and what the process is about to do. Used by failpoint.c and
  * failpoint_list.c only; tests/daemon/test_killed.py makes its sweep from it.
  */
@@ -57,9 +57,9 @@ static const struct {
 	{ "cloud.made", "cloud", true, "record what a cloud calls a new machine" },
 	{ "cloud.terminate", "cloud", true, "ask a cloud to end a machine" },
 	{ "cloud.forget", "cloud", true, "drop the record of a machine in a cloud" },
-	{ "ec2.run", "ec2", true, "have the machine of an instance made in a cloud" },
-	{ "ec2.gate", "ec2", true, "start the gate of a machine in a cloud" },
-	{ "ec2.end", "ec2", true, "end the machine of an instance in a cloud" },
+	{ "far.run", "far", true, "have the machine of an instance made in a cloud" },
+	{ "far.gate", "far", true, "start the gate of a machine in a cloud" },
+	{ "far.end", "far", true, "end the machine of an instance in a cloud" },
 	{ "network.guest", "network", true, "join a network to the machine of a pod" },
 	{ "network.namespace", "network", true, "make the network namespace of a cell" },
 	{ "network.plug", "network", true, "make the port of a pod" },

@@ -497,12 +497,13 @@ static int spec_check_machine(const struct workload *w, const cri_config *config
 		.kind = WORKLOAD_POD, .choice = w->choice, .containers = spec, .n_containers = 1
 	};
 
-	if (w->choice.kind == INSTANCE_EC2 && config->linux && config->linux->security_context &&
-	    config->linux->security_context->privileged)
+	if (instance_kind_is_far(w->choice.kind) && config->linux &&
+	    config->linux->security_context && config->linux->security_context->privileged)
 		return error_field(err, ERROR_UNSUPPORTED,
 				   "config.linux.security_context.privileged",
-				   "not in a pod of kind \"ec2\": what has all privilege of its "
-				   "machine's kernel has that of the agent");
+				   "not in a pod of kind \"%s\": what has all privilege of its "
+				   "machine's kernel has that of the agent",
+				   instance_kind_word(w->choice.kind));
 	return remote_check_run(&whole, err);
 }
 

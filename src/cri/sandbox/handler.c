@@ -6,10 +6,8 @@
 #include "instance/instance.h"
 
 const struct cri_handler cri_handlers[] = {
-	{ "", INSTANCE_CELL },
-	{ "cell", INSTANCE_CELL },
-	{ "vm", INSTANCE_VM },
-	{ "ec2", INSTANCE_EC2 },
+	{ "", INSTANCE_CELL },   { "cell", INSTANCE_CELL }, { "vm", INSTANCE_VM },
+	{ "ec2", INSTANCE_EC2 }, { "gce", INSTANCE_GCE },
 };
 const size_t cri_n_handlers = ARRAY_SIZE(cri_handlers);
 
@@ -23,8 +21,8 @@ int cri_handler_find(const char *field, const char *name, const struct cri_handl
 		return 0;
 	}
 	return error_field(err, ERROR_INVALID, field,
-			   "there is no runtime handler \"%.80s\"; there are \"cell\", \"vm\" and "
-			   "\"ec2\"",
+			   "there is no runtime handler \"%.80s\"; there are \"cell\", \"vm\", "
+			   "\"ec2\" and \"gce\"",
 			   name);
 }
 

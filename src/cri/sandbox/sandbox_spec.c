@@ -314,7 +314,7 @@ static int sandbox_check_machine(const Runtime__V1__PodSandboxConfig *config,
 	const Runtime__V1__LinuxSandboxSecurityContext *s = sandbox_security(config);
 	const Runtime__V1__NamespaceOption *n = sandbox_namespaces(config);
 	const Runtime__V1__UserNamespace *users = n ? n->userns_options : NULL;
-	const bool far = kind == INSTANCE_EC2;
+	const bool far = instance_kind_is_far(kind);
 	const struct {
 		const char *field;
 		bool set;
@@ -388,8 +388,8 @@ static int sandbox_machine(const struct cri_runtime_service *s, struct arena *a,
 	if (r < 0)
 		return r;
 	spec->size = sandbox_size(config->linux ? config->linux->resources : NULL);
-	return spec->choice.kind == INSTANCE_EC2 ? sandbox_far_network(a, config, spec, err)
-						 : sandbox_network(s, a, config, spec, err);
+	return instance_kind_is_far(spec->choice.kind) ? sandbox_far_network(a, config, spec, err)
+						       : sandbox_network(s, a, config, spec, err);
 }
 
 int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,

@@ -5,6 +5,7 @@
 #include <net/if_arp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/text/str.h"
 #include "net/netlink/address.h"
@@ -65,6 +66,18 @@ static int interface_there(int r)
 	return r == -EEXIST ? 0 : r;
 }
 
+/* An address of its own network alone, as clouds give it, leads to no gateway: that is on the link
+ * all the same. */
+static int interface_reach(struct netlink *nl, const struct link *link,
+			   const struct interface_plan *plan, struct error *err)
+{
+	const struct route route = { .to = plan->gateway, .link = link->index };
+
+	if (plan->address.family != AF_INET || plan->address.length != 32)
+		return 0;
+	return interface_there(route_add(nl, &route, err));
+}
+
 static int interface_set(struct netlink *nl, const struct link *link,
 			 const struct interface_plan *plan, struct error *err)
 {
@@ -87,6 +100,8 @@ static int interface_set(struct netlink *nl, const struct link *link,
 		r = interface_there(address_add(nl, link->index, &plan->address, err));
 	if (r == 0 && prefix_size(&plan->gateway) > 0 && plan->gateway_mac)
 		r = neighbour_set(nl, link->index, &plan->gateway, plan->gateway_mac, err);
+	if (r == 0 && prefix_size(&plan->gateway) > 0)
+		r = interface_reach(nl, link, plan, err);
 	if (r == 0 && prefix_size(&plan->gateway) > 0)
 		r = interface_there(route_add_default(nl, &plan->gateway, err));
 	return r;

@@ -17,7 +17,8 @@ struct interface_plan {
 	const char *name;           /* that it gets while it is down; NULL: the one that it has */
 	uint32_t mtu;               /* 0: the kernel's */
 	struct prefix address;      /* or none */
-	struct prefix gateway;      /* of the default route, or none */
+	struct prefix gateway;      /* of the default route, or none; beside an address of IPv4
+				     * with the length 32 it is on the link */
 	const uint8_t *gateway_mac; /* where nobody is to be asked for it; or NULL */
 };
 

@@ -198,6 +198,26 @@ static void refused(struct interface_plan *plan)
 	(void)came_up(plan);
 }
 
+/* An address without neighbours, as Compute Engine gives it. */
+static void alone(struct interface_plan *plan)
+{
+	_cleanup_fd_ int ns_fd = -1;
+
+	CHECK_INT(prefix_parse("10.132.0.7/32", &plan->address), 0);
+	CHECK_INT(prefix_parse("10.132.0.1", &plan->gateway), 0);
+	plan->gateway_mac = NULL;
+	if (!device("eth0", mac, &ns_fd))
+		return;
+	for (int again = 0; again < 2; again++)
+		if (came_up(plan))
+			CHECK(bed_proc_has("route", "eth0\t00000000\t0100840A\t0003\t"));
+}
+
+static void an_address_alone(void)
+{
+	CHECK_INT(guest(alone), 0);
+}
+
 static void a_guest(void)
 {
 	CHECK_INT(guest(in_guest), 0);
@@ -220,4 +240,4 @@ static void no_way_out(void)
 
 UNIT_MAIN({ "a_guest", a_guest }, { "a_copy", a_copy }, { "two_devices", two_devices },
 	  { "with_a_name", with_a_name }, { "by_its_mac", by_its_mac },
-	  { "no_way_out", no_way_out })
+	  { "no_way_out", no_way_out }, { "an_address_alone", an_address_alone })

@@ -69,10 +69,10 @@ static int change_check(const struct workload *w, struct error *err)
 				    "%s is of kind %s, and only pods and cells can change their "
 				    "networks",
 				    w->path, workload_kind_word(w->kind));
-	if (w->choice.kind == INSTANCE_EC2)
+	if (instance_kind_is_far(w->choice.kind))
 		return error_refuse(err, ERROR_PRECONDITION,
-				    "%s is of kind \"ec2\", and on the network of its cloud alone",
-				    w->path);
+				    "%s is of kind \"%s\", and on the network of its cloud alone",
+				    w->path, instance_kind_word(w->choice.kind));
 	if (w->state != WORKLOAD_RUNNING)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s is %s, and networks are changed of a pod that runs",

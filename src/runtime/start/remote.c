@@ -55,15 +55,17 @@ static int remote_check_own(const struct pod_container_spec *c, size_t n, struct
 
 /* Refuses mounts that a machine in a cloud cannot provide: no directory of the node is mounted
  * there; small read-only ones are sent (pod/storage/mirror.h). */
-static int remote_check_far(const struct pod_container_spec *c, struct error *err)
+static int remote_check_far(const struct pod_container_spec *c, enum instance_kind kind,
+			    struct error *err)
 {
 	for (size_t i = 0; i < c->n_mounts; i++)
 		if (c->mounts[i].source &&
 		    (!c->mounts[i].read_only || c->mounts[i].source[0] != '/'))
 			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
-					   "an instance of kind \"ec2\" takes of the node only "
+					   "an instance of kind \"%s\" takes of the node only "
 					   "directories that are mounted read-only, of at most 256 "
-					   "files and 1 MiB");
+					   "files and 1 MiB",
+					   instance_kind_word(kind));
 	return 0;
 }
 
@@ -79,8 +81,8 @@ int remote_check_run(const struct workload_spec *spec, struct error *err)
 	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
 		r = remote_check_propagation(&spec->containers[i], err);
 	for (size_t i = 0;
-	     choice && choice->kind == INSTANCE_EC2 && r == 0 && i < spec->n_containers; i++)
-		r = remote_check_far(&spec->containers[i], err);
+	     choice && instance_kind_is_far(choice->kind) && r == 0 && i < spec->n_containers; i++)
+		r = remote_check_far(&spec->containers[i], choice->kind, err);
 	/* The devices of a machine are those that it began with. */
 	for (size_t i = 0; spec->parent && r == 0 && i < spec->n_containers; i++)
 		r = remote_check_volumes(&spec->containers[i], err);

@@ -45,7 +45,8 @@ static const struct {
 
 /* Of EC2: the network of Nitro and of Xen; and images as disks in memory
  * (isolate/disk/disk_loop.h). */
-static const char *const build_modules_cloud[] = { "loop", "virtio_pci", "ena", "xen_netfront" };
+static const char *const build_modules_cloud[] = { "loop", "virtio_pci", "ena", "xen_netfront",
+						   "gve" };
 
 struct building {
 	const struct guest_build *b;

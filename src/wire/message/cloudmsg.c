@@ -11,7 +11,7 @@ static const char *const cloudmsg_keys[] = {
 	"dry-run",  "id",      "state",  "address",          "zone",     "launched",  "reason",
 	"kind",     "text",    "code",   "unknown",          "output",   "time",      "now",
 	"provider", "project", "trust",  "folder",           "pool",     "datastore", "cpus",
-	"memory",
+	"memory",   "doubt",
 };
 
 static const struct keyed_keys cloudmsg_table = { cloudmsg_keys, ARRAY_SIZE(cloudmsg_keys),

@@ -32,7 +32,8 @@
  * The answer to list is any number of verb=vm (number, id, token, state, type, address, zone,
  * launched, reason, tag) in front of the last message, which each request gets once:
  *   verb=done       number; where it failed kind (enum error_kind), text, and code where the cloud
- *                   gave one; unknown=yes where the cloud may have done it all the same. create:
+ *                   gave one; unknown=yes where the cloud may have done it all the same;
+ *                   doubt=yes where asking again tells no more, and a list does. create:
  *                   id, state, type, address, zone. console: output (base64), time.
  * Each has `now` where the cloud has told the time with an answer: seconds since 1970.
  */

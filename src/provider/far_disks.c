@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "provider/ec2_machine.h"
+#include "provider/far_machine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,15 +19,15 @@
  * found to be there, also after a restart of the daemon.
  */
 
-struct ec2_disk_waiter {
+struct far_disk_waiter {
 	struct list link;
 	peer_done_fn done;
 	void *userdata;
 };
 
-struct ec2_disk {
+struct far_disk {
 	struct list link;
-	struct ec2_vm *vm; /* NULL: it is only the thread's */
+	struct far_vm *vm; /* NULL: it is only the thread's */
 	char name[128], serial[INSTANCE_SERIAL_SIZE];
 	unsigned users;
 	bool there;
@@ -41,11 +41,11 @@ struct ec2_disk {
 	struct list waiters;
 };
 
-static void ec2_disk_free(struct ec2_disk *d)
+static void far_disk_free(struct far_disk *d)
 {
-	struct ec2_disk_waiter *w;
+	struct far_disk_waiter *w;
 
-	list_for_each (w, &d->waiters, struct ec2_disk_waiter, link)
+	list_for_each (w, &d->waiters, struct far_disk_waiter, link)
 		free(w);
 	list_remove(&d->link);
 	loop_defer_done(&d->defer);
@@ -54,19 +54,19 @@ static void ec2_disk_free(struct ec2_disk *d)
 	free(d);
 }
 
-static void ec2_disk_tell(struct ec2_disk *d, const struct error *err)
+static void far_disk_tell(struct far_disk *d, const struct error *err)
 {
 	struct list waiters;
-	struct ec2_disk_waiter *w;
+	struct far_disk_waiter *w;
 
 	list_init(&waiters);
 	while (!list_empty(&d->waiters)) {
-		w = list_first(&d->waiters, struct ec2_disk_waiter, link);
+		w = list_first(&d->waiters, struct far_disk_waiter, link);
 		list_remove(&w->link);
 		list_add_tail(&waiters, &w->link);
 	}
 	while (!list_empty(&waiters)) {
-		w = list_first(&waiters, struct ec2_disk_waiter, link);
+		w = list_first(&waiters, struct far_disk_waiter, link);
 		list_remove(&w->link);
 		w->done(w->userdata, err);
 		free(w);
@@ -74,43 +74,43 @@ static void ec2_disk_tell(struct ec2_disk *d, const struct error *err)
 }
 
 /* It is there (err NULL), or did not come. */
-static void ec2_disk_over(struct ec2_disk *d, const struct error *err)
+static void far_disk_over(struct far_disk *d, const struct error *err)
 {
 	free(TAKE_PTR(d->piece));
 	d->fd = fd_close(d->fd);
 	d->there = !err;
 	if (err)
 		list_remove(&d->link);
-	ec2_disk_tell(d, err);
+	far_disk_tell(d, err);
 	if (err)
-		ec2_disk_free(d);
+		far_disk_free(d);
 }
 
-static void ec2_disk_on_sent(void *userdata, const struct error *err)
+static void far_disk_on_sent(void *userdata, const struct error *err)
 {
-	struct ec2_disk *d = userdata;
+	struct far_disk *d = userdata;
 	struct error own = ERROR_INIT;
 
 	if (err && err->kind == ERROR_EXISTS) {
-		ec2_disk_over(d, NULL);
+		far_disk_over(d, NULL);
 		return;
 	}
 	if (err) {
 		(void)error_copy(&own, err);
 		(void)error_wrap(&own, own.code, "bring an image to the machine");
-		ec2_disk_over(d, &own);
+		far_disk_over(d, &own);
 		return;
 	}
 	d->at += d->len;
 	if (d->at == d->size)
-		ec2_disk_over(d, NULL);
+		far_disk_over(d, NULL);
 	else
 		pool_submit(d->vm->all->config.pool, &d->work);
 }
 
-static void ec2_disk_run(struct pool_work *work)
+static void far_disk_run(struct pool_work *work)
 {
-	struct ec2_disk *d = container_of(work, struct ec2_disk, work);
+	struct far_disk *d = container_of(work, struct far_disk, work);
 	size_t want = (size_t)MIN((uint64_t)PEER_PIECE_MAX, d->size - d->at);
 
 	d->r = 0;
@@ -128,9 +128,9 @@ static void ec2_disk_run(struct pool_work *work)
 	}
 }
 
-static void ec2_disk_ran(struct pool_work *work)
+static void far_disk_ran(struct pool_work *work)
 {
-	struct ec2_disk *d = container_of(work, struct ec2_disk, work);
+	struct far_disk *d = container_of(work, struct far_disk, work);
 	const struct peer_piece piece = { .serial = d->serial,
 					  .offset = d->at,
 					  .size = d->size,
@@ -140,7 +140,7 @@ static void ec2_disk_ran(struct pool_work *work)
 	struct peer *peer;
 
 	if (!d->vm) {
-		ec2_disk_free(d);
+		far_disk_free(d);
 		return;
 	}
 	peer = d->vm->instance ? d->vm->instance->peer : NULL;
@@ -149,30 +149,30 @@ static void ec2_disk_ran(struct pool_work *work)
 	else if (!peer)
 		(void)error_refuse(&err, ERROR_UNAVAILABLE, "the keeper is not there");
 	if (err.code)
-		ec2_disk_over(d, &err);
+		far_disk_over(d, &err);
 	else
-		peer->ops->put_disk(peer, &piece, ec2_disk_on_sent, d);
+		peer->ops->put_disk(peer, &piece, far_disk_on_sent, d);
 }
 
-static void ec2_disk_on_defer(struct loop_defer *defer)
+static void far_disk_on_defer(struct loop_defer *defer)
 {
-	ec2_disk_tell(container_of(defer, struct ec2_disk, defer), NULL);
+	far_disk_tell(container_of(defer, struct far_disk, defer), NULL);
 }
 
-static struct ec2_disk *ec2_disk_find(const struct ec2_vm *m, const char *name)
+static struct far_disk *far_disk_find(const struct far_vm *m, const char *name)
 {
-	struct ec2_disk *d;
+	struct far_disk *d;
 
-	list_for_each (d, &m->disks, struct ec2_disk, link)
+	list_for_each (d, &m->disks, struct far_disk, link)
 		if (str_eq(d->name, name))
 			return d;
 	return NULL;
 }
 
-static struct ec2_disk *ec2_disk_new(struct ec2_vm *m, const char *name)
+static struct far_disk *far_disk_new(struct far_vm *m, const char *name)
 {
 	static const char algorithm[] = "sha256:";
-	struct ec2_disk *d = calloc(1, sizeof(*d));
+	struct far_disk *d = calloc(1, sizeof(*d));
 	const char *digits = str_has_prefix(name, algorithm) ? name + strlen(algorithm) : name;
 
 	if (!d || str_copy(d->name, sizeof(d->name), name) < 0) {
@@ -182,15 +182,15 @@ static struct ec2_disk *ec2_disk_new(struct ec2_vm *m, const char *name)
 	(void)str_printf(d->serial, sizeof(d->serial), "%.*s", INSTANCE_SERIAL_SIZE - 1, digits);
 	d->vm = m;
 	d->fd = -1;
-	d->work = (struct pool_work){ .run = ec2_disk_run, .done = ec2_disk_ran };
-	loop_defer_init(&d->defer, m->all->config.loop, ec2_disk_on_defer);
+	d->work = (struct pool_work){ .run = far_disk_run, .done = far_disk_ran };
+	loop_defer_init(&d->defer, m->all->config.loop, far_disk_on_defer);
 	list_init(&d->waiters);
 	list_init(&d->link);
 	list_add_tail(&m->disks, &d->link);
 	return d;
 }
 
-static int ec2_disk_begin(struct ec2_disk *d, int fd)
+static int far_disk_begin(struct far_disk *d, int fd)
 {
 	struct stat st;
 
@@ -206,27 +206,27 @@ static int ec2_disk_begin(struct ec2_disk *d, int fd)
 	return d->piece ? 0 : -ENOMEM;
 }
 
-int ec2_disk_put(struct ec2_vm *m, const char *name, int fd, char ret_serial[INSTANCE_SERIAL_SIZE],
+int far_disk_put(struct far_vm *m, const char *name, int fd, char ret_serial[INSTANCE_SERIAL_SIZE],
 		 peer_done_fn done, void *userdata, struct error *err)
 {
-	struct ec2_disk_waiter *w = calloc(1, sizeof(*w));
-	struct ec2_disk *d = ec2_disk_find(m, name);
+	struct far_disk_waiter *w = calloc(1, sizeof(*w));
+	struct far_disk *d = far_disk_find(m, name);
 	bool fresh = !d;
 	int r = 0;
 
 	if (!d)
-		d = w ? ec2_disk_new(m, name) : NULL;
+		d = w ? far_disk_new(m, name) : NULL;
 	if (!w || !d)
 		r = -ENOMEM;
 	else if (fresh)
-		r = ec2_disk_begin(d, fd);
+		r = far_disk_begin(d, fd);
 	if (r < 0) {
 		free(w);
 		if (fresh && d)
-			ec2_disk_free(d);
+			far_disk_free(d);
 		return error_set(err, r, "bring an image to the machine");
 	}
-	*w = (struct ec2_disk_waiter){ .done = done, .userdata = userdata };
+	*w = (struct far_disk_waiter){ .done = done, .userdata = userdata };
 	list_init(&w->link);
 	list_add_tail(&d->waiters, &w->link);
 	d->users++;
@@ -238,12 +238,12 @@ int ec2_disk_put(struct ec2_vm *m, const char *name, int fd, char ret_serial[INS
 	return 0;
 }
 
-int ec2_disk_claim(struct ec2_vm *m, const char *name, struct error *err)
+int far_disk_claim(struct far_vm *m, const char *name, struct error *err)
 {
-	struct ec2_disk *d = ec2_disk_find(m, name);
+	struct far_disk *d = far_disk_find(m, name);
 
 	if (!d)
-		d = ec2_disk_new(m, name);
+		d = far_disk_new(m, name);
 	if (!d)
 		return error_set(err, -ENOMEM, "the disk of an image");
 	d->there = true;
@@ -253,25 +253,25 @@ int ec2_disk_claim(struct ec2_vm *m, const char *name, struct error *err)
 
 /* It stays in the machine, for the next container of that image: what a pod has had, it has soon
  * again. One that did not come has gone with its error. */
-void ec2_disk_drop(struct ec2_vm *m, const char *name)
+void far_disk_drop(struct far_vm *m, const char *name)
 {
-	struct ec2_disk *d = ec2_disk_find(m, name);
+	struct far_disk *d = far_disk_find(m, name);
 
 	if (d && d->users > 0)
 		d->users--;
 }
 
-void ec2_disks_leave(struct ec2_vm *m, const struct error *err)
+void far_disks_leave(struct far_vm *m, const struct error *err)
 {
 	while (!list_empty(&m->disks)) {
-		struct ec2_disk *d = list_first(&m->disks, struct ec2_disk, link);
+		struct far_disk *d = list_first(&m->disks, struct far_disk, link);
 
 		list_remove(&d->link);
 		d->vm = NULL;
 		if (err)
-			ec2_disk_tell(d, err);
+			far_disk_tell(d, err);
 		/* What a thread reads into is the thread's. */
 		if (!d->work.busy)
-			ec2_disk_free(d);
+			far_disk_free(d);
 	}
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NACRE_PROVIDER_EC2_H
-#define NACRE_PROVIDER_EC2_H
+#ifndef NACRE_PROVIDER_FAR_H
+#define NACRE_PROVIDER_FAR_H
 
 #include "base/log/error.h"
-#include "provider/ec2_config.h"
+#include "instance/model.h"
+#include "provider/far_config.h"
 
 /*
- * Kind ec2 of instance/provider.h: an instance in a virtual machine of Amazon's EC2
- * (doc/decisions/cloud-pods.md).
+ * Kinds ec2 and gce of instance/provider.h: an instance in a virtual machine of a cloud
+ * (doc/decisions/cloud-pods.md). A node has one cloud, and makes instances of its kind alone; those
+ * of another one that are there go on.
  *
  * Its parts: a machine in the cloud with a record of its own (clouds/clouds.h), made from the
  * agent's image, in which this program is pid 1 and keeper; and a gate (vm/driver/gate.h) in the
@@ -20,14 +22,15 @@
  * goes: also where the node has lost its instances by a reboot.
  */
 
-struct ec2s;
+struct fars;
 struct provider;
 
-int ec2s_new(struct ec2s **ret, const struct ec2s_config *config, struct error *err);
+int fars_new(struct fars **ret, const struct fars_config *config, struct error *err);
 /* When no instance is left in memory and the clouds have ended. Machines go on. */
-struct ec2s *ec2s_free(struct ec2s *all);
+struct fars *fars_free(struct fars *all);
 /* Once the instances of earlier lives are taken up and the clouds have begun. */
-void ec2s_begin(struct ec2s *all);
-struct provider *ec2s_provider(struct ec2s *all);
+void fars_begin(struct fars *all);
+/* NULL: the kind is none of a cloud. */
+struct provider *fars_provider(struct fars *all, enum instance_kind kind);
 
 #endif

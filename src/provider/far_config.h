@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NACRE_PROVIDER_EC2_CONFIG_H
-#define NACRE_PROVIDER_EC2_CONFIG_H
+#ifndef NACRE_PROVIDER_FAR_CONFIG_H
+#define NACRE_PROVIDER_FAR_CONFIG_H
 
 #include "base/time/clock.h"
 
-/* The configuration of machines of kind ec2. */
+/* The configuration of instances in machines of a cloud. */
 
 struct clouds;
 struct issuer;
 struct loop;
 struct pool;
 
-struct ec2s_config {
+struct fars_config {
 	struct loop *loop;
 	struct pool *pool;
 	struct clouds *clouds;    /* outlives the instances, and ends before this */
