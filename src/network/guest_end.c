@@ -88,9 +88,10 @@ static int guest_end_work(void *arg, struct error *err)
 		r = link_find(&nl, plan->tap, &tap, err);
 	if (r == 0)
 		r = setup_read(&nl, device.index, w->setup, err);
+	if (r < 0)
+		return r;
 	as_long.mtu = device.mtu;
-	if (r == 0)
-		r = link_set(&nl, tap.index, &as_long, err);
+	r = link_set(&nl, tap.index, &as_long, err);
 	return r == 0 ? join_links(&nl, tap.index, device.index, err) : r;
 }
 
