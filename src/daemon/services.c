@@ -171,7 +171,9 @@ int daemon_add_services(struct daemon *d)
 	d->image = (struct image_service){ .images = d->images, .events = &d->events };
 	d->disk = (struct disk_service){ .pool = d->pool, .root_fd = d->place.root_fd };
 	d->cloud = (struct cloud_service){ .clouds = d->clouds };
-	d->network = (struct network_service){ .networks = d->networks, .workloads = d->workloads };
+	d->network = (struct network_service){ .loop = d->loop,
+					       .networks = d->networks,
+					       .workloads = d->workloads };
 	daemon_init_volume(d);
 	daemon_init_node(d);
 	for (size_t i = 0; i < ARRAY_SIZE(services) && r == 0; i++)

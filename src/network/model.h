@@ -71,6 +71,9 @@ struct network {
 	bool node_open;      /* services on the node's addresses can be reached */
 	uint64_t created_at; /* clock_real() */
 	size_t n_attached;
+	/* Why nobody can come to it for now; code 0: everybody can. The loop thread writes it when
+	 * a settling ends; the jobs of plugs, none of which runs then, read it. */
+	struct error trouble;
 
 	/* Private to this area. */
 	struct address_pool *free4, *free6;

@@ -118,6 +118,10 @@ static int plug_make(struct plug *p)
 				    "the network of pods cannot be set up on this host: %.300s; "
 				    "use --network none or host meanwhile",
 				    error_text(&all->unsettled));
+	if (a->network->trouble.code)
+		return error_refuse(&p->err, ERROR_PRECONDITION,
+				    "the network %s cannot be had on this host: %.300s",
+				    a->network->name, error_text(&a->network->trouble));
 	r = FAILPOINT("network.plug");
 	if (r < 0)
 		return error_set(&p->err, r, "make the port of %s", a->owner);

@@ -33,8 +33,10 @@ struct settling {
 	size_t n_ports, n_present;
 	struct bridge_plan *bridges; /* of the networks that are bridges */
 	uint32_t *bridge_networks;   /* the number of the network of each */
-	uint32_t *bridge_links;      /* and its index, once it is there */
+	uint32_t *bridge_links; /* and its index, once it is there; 0: bridge_trouble says why */
+	struct error *bridge_trouble;
 	size_t n_bridges;
+	bool has_bridges; /* the packet filter can have some */
 	size_t n_orphans;
 	struct forward forward;
 	struct error err;
@@ -52,6 +54,7 @@ static struct settling *settling_free(struct settling *s)
 	free(s->bridges);
 	free(s->bridge_networks);
 	free(s->bridge_links);
+	free(s->bridge_trouble);
 	free(s);
 	return NULL;
 }
@@ -115,8 +118,9 @@ static struct settling *settling_new(struct networks *all)
 	s->bridges = calloc(n_networks + 1, sizeof(*s->bridges));
 	s->bridge_networks = calloc(n_networks + 1, sizeof(*s->bridge_networks));
 	s->bridge_links = calloc(n_networks + 1, sizeof(*s->bridge_links));
+	s->bridge_trouble = calloc(n_networks + 1, sizeof(*s->bridge_trouble));
 	if (!s->networks || !s->ports || !s->devices || !s->attachments || !s->bridges ||
-	    !s->masters || !s->bridge_networks || !s->bridge_links)
+	    !s->masters || !s->bridge_networks || !s->bridge_links || !s->bridge_trouble)
 		return settling_free(s);
 	settling_fill(s, all);
 	return s;
@@ -142,15 +146,29 @@ static bool settling_is_bridge(const struct settling *s, const char *name)
 	return false;
 }
 
-static int settling_bridges(struct settling *s)
+/* One that cannot be had stops nobody else: its own pods are told (network.trouble). */
+static void settling_bridges(struct settling *s)
 {
-	int r = 0;
+	struct error why = ERROR_INIT;
 
-	for (size_t i = 0; i < s->n_bridges && r == 0; i++)
-		r = bridge_make(&s->bridges[i], &s->bridge_links[i], &s->err);
+	s->has_bridges = s->n_bridges > 0 && filter_has_bridges(&why) == 0;
+	for (size_t i = 0; i < s->n_bridges; i++) {
+		s->bridge_trouble[i] = why;
+		if (s->has_bridges &&
+		    bridge_make(&s->bridges[i], &s->bridge_links[i], &s->bridge_trouble[i]) < 0)
+			s->bridge_links[i] = 0;
+	}
 	for (size_t i = 0; i < s->n_ports; i++)
 		s->ports[i].bridge = settling_bridge_of(s, s->ports[i].network);
-	return r;
+}
+
+/* Whether it would be a port of a bridge that is not there. */
+static bool settling_is_stray(const struct settling *s, const struct filter_port *p)
+{
+	for (size_t i = 0; i < s->n_bridges; i++)
+		if (s->bridge_networks[i] == p->network)
+			return p->bridge == 0;
+	return false;
 }
 
 /* Somebody has removed the bridge that they were in, or taken them out of it. */
@@ -189,7 +207,8 @@ static int settling_hosts(struct settling *s)
 			if (s->ports[k].ip6.family)
 				known[n++] = s->ports[k].ip6;
 		}
-		r = bridge_forget_others(s->bridge_links[i], known, n, &s->err);
+		if (s->bridge_links[i])
+			r = bridge_forget_others(s->bridge_links[i], known, n, &s->err);
 	}
 	free(known);
 	return r;
@@ -250,14 +269,18 @@ static int settling_filter(struct settling *s)
 				      .ports = present,
 				      .drop_transit4 = s->forward.drop_transit4,
 				      .drop_transit6 = s->forward.drop_transit6,
-				      .has_bridges = s->n_bridges > 0 };
+				      .has_bridges = s->has_bridges };
 	int r;
 
 	if (!present)
 		return error_set(&s->err, -ENOMEM, "settle the packet filter");
-	for (size_t i = 0; i < s->n_ports; i++)
+	for (size_t i = 0; i < s->n_ports; i++) {
+		/* It has no rules that its end would remove. */
+		if (settling_is_stray(s, &s->ports[i]))
+			s->ports[i].link = 0;
 		if (s->ports[i].link)
 			present[s->n_present++] = s->ports[i];
+	}
 	state.n_ports = s->n_present;
 	r = filter_sync(all->filter, &state, &s->err);
 	free(present);
@@ -284,7 +307,7 @@ static void settling_run(struct pool_work *work)
 
 	r = forward_settle(&s->forward, &s->err);
 	if (r == 0)
-		r = settling_bridges(s);
+		settling_bridges(s);
 	if (r == 0)
 		r = settling_ports(s);
 	if (r == 0)
@@ -341,6 +364,27 @@ int networks_load_forward(struct networks *all, struct error *err)
 	return run_store_each_forward(all->config.run_store, forward_load_one, &all->forward, err);
 }
 
+/* Tells each network of its trouble; whether there is any. */
+static bool settling_tell_trouble(struct settling *s)
+{
+	struct network *n;
+	bool any = false;
+
+	list_for_each (n, &s->all->list, struct network, link)
+		for (size_t i = 0; i < s->n_bridges; i++) {
+			const struct error *trouble = &s->bridge_trouble[i];
+
+			if (s->bridge_networks[i] != n->number)
+				continue;
+			if (trouble->code && strcmp(trouble->text, n->trouble.text) != 0)
+				log_error("a network cannot be had, and is tried again",
+					  LOG_STR("network", n->name), LOG_ERR(trouble));
+			n->trouble = *trouble;
+			any = any || trouble->code;
+		}
+	return any;
+}
+
 static void settling_done(struct pool_work *work)
 {
 	struct settling *s = container_of(work, struct settling, work);
@@ -355,6 +399,8 @@ static void settling_done(struct pool_work *work)
 	if (s->err.code) {
 		log_error("the network of the pods cannot be settled, and is tried again",
 			  LOG_ERR(&s->err));
+		loop_timer_set(&all->settle_soon, SETTLE_AGAIN);
+	} else if (settling_tell_trouble(s)) {
 		loop_timer_set(&all->settle_soon, SETTLE_AGAIN);
 	}
 	if (s->n_orphans > 0)

@@ -81,6 +81,7 @@ struct disk_service {
 /* nacre.v1.NetworkService; userdata: struct network_service. */
 extern const struct rpc_service network_service;
 struct network_service {
+	struct loop *loop;
 	struct networks *networks;
 	struct workloads *workloads;
 };

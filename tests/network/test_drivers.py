@@ -191,6 +191,26 @@ class Bridges(Drivers):
         until(lambda: fetch("127.0.0.1", 8080) == "again\n", seconds=10, what="127.0.0.1")
         self.agrees("pod")
 
+    def test_one_that_cannot_be_had(self):
+        """Its pods are told why and have it when that is over; pods of other networks come and go."""
+        self.serve("web", "hello", "lan")
+        bridge = self.node.json("network", "inspect", "lan")["bridge"]
+        self.node.kill()
+        sh("ip", "link", "del", bridge)
+        sh("ip", "link", "add", bridge, "type", "veth", "peer", "name", "far1")
+        self.node.start()
+        self.serve("pod", "again", "other", publish=[Port(host_port=8080, port=80)])
+        until(lambda: fetch("127.0.0.1", 8080) == "again\n", seconds=10, what="127.0.0.1")
+        self.run_pod("hidden", "quiet")
+        self.assertFails(Code.FAILED_PRECONDITION, lambda: self.run_pod("late", "lan"), "the network lan cannot be had", bridge, "no bridge of ours")
+        self.assertEqual(1, self.node.log().count("a network cannot be had"))
+        self.node.cli("rm", "-f", "hidden")
+        sh("ip", "link", "del", bridge)
+        until(lambda: self.node.cli("run", "-d", "--name", "late", "--network", "lan", "busybox", "sleep", "1000", check=False).returncode == 0,
+              what="the network again")
+        self.hears("late", "web", "hello")
+        self.agrees("web")
+
     def test_what_a_pod_forges(self):
         """Frames with the MAC or addresses of others, and those of routers, bridges and DHCP servers, reach nobody."""
         # They would stop some of it.

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 import unittest
 
 import grpc
@@ -278,6 +279,23 @@ class WhileItRuns(OnSeveral):
         # The name of the device is free again, and the address is.
         self.assertEqual("eth1", self.connect("front", "web").device)
         self.run_pod("other", "back", ip="10.98.1.77")
+
+    @unittest.skipUnless(faults.has_faults(), "a build with faults")
+    def test_names_that_take_long(self):
+        """One container whose files are in the way does not hold up callers who change networks of others."""
+        self.run_pod("db", "back")
+        self.run_pod("web")
+        self.node.kill()
+        self.node.start(env={"NACRE_FAILPOINT": "names.write=sleep:7000"})
+        started = time.monotonic()
+        got = self.connect("back", "web")
+        self.assertLess(time.monotonic() - started, 6)
+        self.assertEqual(["default", "back"], list(self.agrees("web")))
+        self.assertNotIn("\tweb ", self.hosts("db"))
+        until(lambda: f"{got.ip}\tweb web.back\n" in self.hosts("db"), seconds=30, what="the name")
+        self.node.kill()
+        self.node.start()
+        self.run_pod("next", "back")
 
     def test_the_way_out_is_handed_on(self):
         self.run_pod("web", "back", "quiet", "front")

@@ -64,6 +64,7 @@ static const struct {
 	{ "network.namespace", "network", true, "make the network namespace of a cell" },
 	{ "network.plug", "network", true, "make the port of a pod" },
 	{ "network.unplug", "network", true, "take the rules of a pod away" },
+	{ "names.write", "network", false, "write names of pods into their files" },
 	{ "connect.begin", "network", true, "record that a pod comes to a network" },
 	{ "connect.record", "network", true, "record that a pod has come to a network" },
 	{ "disconnect.begin", "network", true, "record that a pod leaves a network" },

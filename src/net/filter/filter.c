@@ -3,11 +3,13 @@
 
 /* Before the kernel's headers, which leave out what libc has said. */
 #include <arpa/inet.h>
+#include <net/if.h>
 
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter_bridge.h>
 #include <linux/netlink.h>
 #include <stdlib.h>
 #include <string.h>
@@ -434,21 +436,37 @@ int filter_new(struct filter **ret, struct error *err)
 	return 0;
 }
 
+#define FILTER_LOOK FILTER_TABLE "-look"
+
+/* With a chain: a kernel without CONFIG_NF_TABLES_BRIDGE may take the table alone. */
+static void filter_put_look(struct nft_batch *b)
+{
+	size_t hook;
+
+	nft_message(b, NFT_MSG_NEWTABLE, NLM_F_CREATE, NFPROTO_BRIDGE);
+	nft_put_str(b, NFTA_TABLE_NAME, FILTER_LOOK);
+	nft_message(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE, NFPROTO_BRIDGE);
+	nft_put_str(b, NFTA_CHAIN_TABLE, FILTER_LOOK);
+	nft_put_str(b, NFTA_CHAIN_NAME, "look");
+	hook = nft_open(b, NFTA_CHAIN_HOOK);
+	nft_put_u32(b, NFTA_HOOK_HOOKNUM, NF_BR_FORWARD);
+	nft_put_u32(b, NFTA_HOOK_PRIORITY, 0);
+	nft_close(b, hook);
+	nft_put_str(b, NFTA_CHAIN_TYPE, "filter");
+	nft_message(b, NFT_MSG_DELTABLE, 0, NFPROTO_BRIDGE);
+	nft_put_str(b, NFTA_TABLE_NAME, FILTER_LOOK);
+}
+
 int filter_has_bridges(struct error *err)
 {
 	_cleanup_nft_batch_ struct nft_batch b = NFT_BATCH_INIT;
 	_cleanup_fd_ int fd = nft_socket(err);
-	static const char name[] = FILTER_TABLE "-look";
-	static const unsigned verbs[] = { NFT_MSG_NEWTABLE, NFT_MSG_DELTABLE };
 	struct error why = ERROR_INIT;
 
 	if (fd < 0)
 		return fd;
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		nft_message(&b, verbs[i], i == 0 ? NLM_F_CREATE : 0, NFPROTO_BRIDGE);
-		nft_put_str(&b, NFTA_TABLE_NAME, name);
-	}
-	return nft_commit(&b, fd, "make a table of bridges", &why) == 0
+	filter_put_look(&b);
+	return nft_commit(&b, fd, "make a chain for bridges", &why) == 0
 		       ? 0
 		       : error_refuse(err, ERROR_PRECONDITION,
 				      "this kernel has no nf_tables for bridges (%.200s); load the "

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "base/fault/failpoint.h"
 #include "base/file/fd.h"
 #include "base/file/sysio.h"
 #include "base/log/log.h"
@@ -195,6 +196,7 @@ static void names_run(struct pool_work *work)
 {
 	struct names_job *j = container_of(work, struct names_job, work);
 
+	FAILPOINT_BEFORE("names.write");
 	for (size_t i = 0; i < j->n_targets; i++)
 		j->targets[i].r = names_put(&j->targets[i]);
 }
@@ -529,6 +531,11 @@ void names_await(struct names *n, struct names_wait *wait)
 	/* Behind what is being written, which may be older. */
 	if (!n->job)
 		names_set(n, 0);
+}
+
+void names_forget(struct names_wait *wait)
+{
+	list_remove(&wait->link);
 }
 
 void names_init(struct names *n, struct loop *l, const struct list *workloads,

@@ -58,6 +58,8 @@ void names_look(struct names *n);
 /* The same at once: done is called, later, when all files that can be written are. Not where the
  * daemon ends before. */
 void names_await(struct names *n, struct names_wait *wait);
+/* It waits no more: done is not called. */
+void names_forget(struct names_wait *wait);
 
 /* The block of the networks that a workload is on, with all workloads that are on them, and
  * what stands for the block in pod_container.names. Nothing for one that gets no names: 0 and no

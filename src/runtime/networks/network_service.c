@@ -3,9 +3,11 @@
 #include <sys/socket.h>
 
 #include "api/nacre.pb-c.h"
+#include "base/log/log.h"
 #include "base/macros.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "loop/loop.h"
 #include "network/attachment.h"
 #include "network/driver.h"
 #include "network/networks.h"
@@ -353,11 +355,17 @@ static const char *network_settings_without(struct arena *a, const struct worklo
 	return settings_with_network(a, w->settings, kept);
 }
 
+/* A container can have its own /etc in the way of the one thread that writes the names of all:
+ * callers whose network is changed do not wait for them longer than this. */
+#define NETWORK_NAMES_WITHIN (2 * NSEC_PER_SEC)
+
 /* The call, the network that it is about, and its answer; in its arena. */
 struct network_change {
 	struct rpc_call *call;
 	const char *name;
+	struct loop *loop;
 	struct workloads *workloads;
+	struct loop_timer patience;
 	Nacre__V1__ConnectNetworkResponse connected;
 	Nacre__V1__DisconnectNetworkResponse disconnected;
 	const ProtobufCMessage *answer;
@@ -373,6 +381,7 @@ static struct network_change *network_change_new(struct rpc_call *call, const ch
 		return NULL;
 	c->call = call;
 	c->name = name;
+	c->loop = s->loop;
 	c->workloads = s->workloads;
 	nacre__v1__connect_network_response__init(&c->connected);
 	nacre__v1__disconnect_network_response__init(&c->disconnected);
@@ -381,15 +390,28 @@ static struct network_change *network_change_new(struct rpc_call *call, const ch
 
 static void network_changed(void *userdata)
 {
-	const struct network_change *c = userdata;
+	struct network_change *c = userdata;
 
+	loop_timer_done(&c->patience);
 	rpc_call_reply(c->call, c->answer);
+}
+
+static void network_on_patience(struct loop_timer *t)
+{
+	struct network_change *c = container_of(t, struct network_change, patience);
+
+	names_forget(&c->wait);
+	log_warn("who is on a network has changed, and the names in its pods have not yet",
+		 LOG_STR("network", c->name));
+	network_changed(c);
 }
 
 /* Who is told that it is done finds the names that go with it. */
 static void network_answer(struct network_change *c, const ProtobufCMessage *answer)
 {
 	c->answer = answer;
+	loop_timer_init(&c->patience, c->loop, network_on_patience);
+	loop_timer_set(&c->patience, NETWORK_NAMES_WITHIN);
 	c->wait = (struct names_wait){ .done = network_changed, .userdata = c };
 	workloads_await_names(c->workloads, &c->wait);
 }
