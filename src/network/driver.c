@@ -14,6 +14,10 @@
 #include "net/port/segment.h"
 #include "network/state.h"
 
+/* The time in which the kernel brings back the device of a namespace that is gone. What is no
+ * hardware is destroyed with it. */
+#define DRIVER_RETURN_MS 2000
+
 /* ---- words ---- */
 
 static const char *const driver_words[] = {
@@ -468,9 +472,10 @@ int driver_remove(const struct driver_plan *plan, int netns_fd, struct error *er
 	case NETWORK_IPVLAN:
 		return netns_fd < 0 ? 0 : lan_remove_child(plan->lan.pod_name, netns_fd, err);
 	case NETWORK_DEVICE:
-		/* The kernel has brought it back, if it could. */
-		return netns_fd < 0 ? 0
-				    : lan_take_back(plan->lan.pod_name, &plan->home, netns_fd, err);
+		return netns_fd < 0
+			       ? lan_receive_back(&plan->home,
+						  plan->home.kind[0] ? 0 : DRIVER_RETURN_MS, err)
+			       : lan_take_back(plan->lan.pod_name, &plan->home, netns_fd, err);
 	case NETWORK_BRIDGE:
 	case NETWORK_ROUTED:
 	case NETWORK_DRIVER_COUNT:

@@ -67,7 +67,8 @@ void driver_plan_bridge(const struct network *n, struct bridge_plan *ret);
  * the pod, or the node, has a device of that name. */
 int driver_make(const struct driver_plan *plan, int netns_fd, uint32_t *ret_link,
 		uint32_t *ret_bridge, struct error *err);
-/* Its device goes, or comes back to the node; netns_fd may be -1 for those that pass the node. */
+/* Its device goes, or comes back to the node. netns_fd may be -1 for those that pass the node, and
+ * for a lent one whose namespace is gone: -ENODEV where it has not come back. */
 int driver_remove(const struct driver_plan *plan, int netns_fd, struct error *err);
 int driver_lead_out(const struct driver_plan *plan, int netns_fd, struct error *err);
 

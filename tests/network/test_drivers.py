@@ -422,15 +422,21 @@ class Outside(Drivers):
             os.kill(self.keeper("pod"), 9)
             until(lambda: self.device() == before, what=f"it is back, {restarts}")
             self.node.clear()
-        # Both: the kernel destroys what is virtual, and the next pod is told.
-        self.run_pod("pod", "out")
-        keeper = self.keeper("pod")
-        self.node.kill()
-        os.kill(keeper, 9)
-        until(lambda: sh("nsenter", "-t", str(self.world.pid), "-n", "ip", "-br", "link", "show").count("eth0") == 0, what="the other end is gone")
-        self.node.start()
+        # Both: the kernel destroys what is virtual, and the next pod is told; hardware comes back under another name, down.
+        for comes_back in (True, False):
+            self.run_pod("pod", "out")
+            keeper = self.keeper("pod")
+            self.node.kill()
+            os.kill(keeper, 9)
+            until(lambda: sh("nsenter", "-t", str(self.world.pid), "-n", "ip", "-br", "link", "show").count("eth0") == 0, what="the other end is gone")
+            if comes_back:
+                sh("ip", "link", "add", "dev0", "address", before[0], "mtu", "1300", "type", "veth", "peer", "name", "eth0", "netns", str(self.world.pid))
+            self.node.start()
+            if comes_back:
+                until(lambda: self.device() == before, what="it is as it was")
+                self.assertNotIn("dev0", of_links())
+            self.node.clear()
         self.addCleanup(self.plug_world)
-        self.node.clear()
         self.assertFails(Code.FAILED_PRECONDITION, lambda: self.run_pod("pod", "out"), "up0", "is not there")
 
     def test_a_proxy_that_has_the_device(self):

@@ -91,6 +91,8 @@ static void link_read_counters(struct link *l, const struct netattr *a)
 
 static int link_read_attr(struct link *l, const struct netattr *a)
 {
+	uint8_t own_mac[LINK_MAC_LEN];
+
 	switch (a->type) {
 	case IFLA_IFNAME:
 		return netattr_str(a, l->name, sizeof(l->name));
@@ -109,6 +111,10 @@ static int link_read_attr(struct link *l, const struct netattr *a)
 		return 0;
 	case IFLA_ADDRESS:
 		l->has_mac = netattr_bytes(a, l->mac, sizeof(l->mac)) == 0;
+		return 0;
+	case IFLA_PERM_ADDRESS:
+		if (netattr_bytes(a, own_mac, sizeof(own_mac)) == 0)
+			memcpy(l->own_mac, own_mac, sizeof(own_mac));
 		return 0;
 	default:
 		return 0;

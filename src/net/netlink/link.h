@@ -37,6 +37,7 @@ struct link {
 	bool running;             /* it has a carrier, too */
 	bool has_mac;             /* of six bytes */
 	uint8_t mac[LINK_MAC_LEN];
+	uint8_t own_mac[LINK_MAC_LEN]; /* that of the hardware, or zeroes */
 	uint32_t mtu;
 	uint32_t master; /* the index of the bridge in which it is, or 0 */
 	uint32_t group;

@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/file/fd.h"
 #include "base/file/sysio.h"
 #include "base/text/str.h"
+#include "base/time/clock.h"
 #include "net/netlink/address.h"
 #include "net/netlink/netlink.h"
 #include "net/port/inside.h"
@@ -326,5 +329,102 @@ int lan_take_back(const char *pod_name, const struct lan_home *home, int pod_ns_
 	if (node_ns_fd < 0)
 		return error_set(err, -errno, "open the network namespace of the node");
 	r = inside_run(pod_ns_fd, lan_send_back, &back, err);
+	return r == 0 ? lan_restore(home, err) : r;
+}
+
+/* ---- brought back by the kernel ---- */
+
+/* What is upon it, as a VLAN or a bond, may have its MAC, but is of another kind; and what is in a
+ * bond may have another one's. */
+static bool lan_is_home(const struct link *l, const struct lan_home *home)
+{
+	return l->has_mac && l->master == 0 && str_eq(l->kind, home->kind) &&
+	       (memcmp(l->mac, home->mac, sizeof(l->mac)) == 0 ||
+		memcmp(l->own_mac, home->mac, sizeof(l->own_mac)) == 0);
+}
+
+static int lan_find_returned(struct netlink *nl, const struct lan_home *home, struct link *ret,
+			     struct error *err)
+{
+	struct link *links;
+	size_t n;
+	int r = link_list(nl, &links, &n, err);
+
+	if (r < 0)
+		return r;
+	r = -ENODEV;
+	for (size_t i = 0; i < n && r < 0; i++) {
+		if (!lan_is_home(&links[i], home))
+			continue;
+		*ret = links[i];
+		r = 0;
+	}
+	free(links);
+	return r;
+}
+
+static int lan_watch_links(struct error *err)
+{
+	const struct sockaddr_nl at = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };
+	_cleanup_fd_ int fd =
+		sysio_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0)
+		return error_set(err, -errno, "watch the devices of the node");
+	return TAKE_FD(fd);
+}
+
+/* Whether something has changed by then. */
+static bool lan_await_change(int fd, nsec_t until)
+{
+	const nsec_t now = clock_mono();
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char data[4096];
+
+	if (now >= until || poll(&p, 1, (int)((until - now) / NSEC_PER_MSEC) + 1) == 0)
+		return false;
+	/* The list is what counts. ENOBUFS: some were lost, and the next is read. */
+	while (recv(fd, data, sizeof(data), MSG_DONTWAIT) >= 0 || errno == ENOBUFS)
+		;
+	return true;
+}
+
+static int lan_name(struct netlink *nl, const struct link *l, const char *name, struct error *err)
+{
+	const struct link_change down = { .power = LINK_DOWN }, named = { .name = name };
+	int r;
+
+	if (str_eq(l->name, name))
+		return 0;
+	/* A name changes only while the device is down, before Linux 6.2. */
+	r = link_set(nl, l->index, &down, err);
+	if (r == 0)
+		r = link_set(nl, l->index, &named, err);
+	return r < 0 ? error_wrap(err, r, "name %s, which comes from a pod, %s again", l->name,
+				  name)
+		     : 0;
+}
+
+int lan_receive_back(const struct lan_home *home, int wait_ms, struct error *err)
+{
+	const nsec_t until = clock_mono() + (nsec_t)wait_ms * NSEC_PER_MSEC;
+	_cleanup_fd_ int watch_fd = lan_watch_links(err);
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	struct link l = { .index = 0 };
+	int r;
+
+	if (watch_fd < 0)
+		return watch_fd;
+	r = netlink_open(&nl, err);
+	if (r < 0)
+		return r;
+	do
+		r = lan_find_returned(&nl, home, &l, err);
+	while (r == -ENODEV && lan_await_change(watch_fd, until));
+	if (r == -ENODEV)
+		return error_set(err, r, "find the device %s, which was a pod's that is gone",
+				 home->name);
+	if (r == 0)
+		r = lan_name(&nl, &l, home->name, err);
 	return r == 0 ? lan_restore(home, err) : r;
 }

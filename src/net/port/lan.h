@@ -76,5 +76,9 @@ int lan_lend(const struct lan_plan *plan, const struct lan_home *home, int pod_n
  * there, or else with its MAC. -ENODEV: the pod has neither. */
 int lan_take_back(const char *pod_name, const struct lan_home *home, int pod_ns_fd,
 		  struct error *err);
+/* The same where the pod's namespace is gone: the kernel brings a device of hardware back into the
+ * initial namespace, some time later, without its state and under the pod's name for it or as
+ * "devN"; it is known by its MAC. Waits up to wait_ms for that. -ENODEV: it has not come. */
+int lan_receive_back(const struct lan_home *home, int wait_ms, struct error *err);
 
 #endif

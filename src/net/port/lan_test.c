@@ -2,6 +2,7 @@
 #include "net/port/lan.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #include "net/netlink/address.h"
 #include "net/netlink/bed_test.h"
@@ -220,10 +221,48 @@ static void lent(void)
 	CHECK_INT(err.code, 0);
 }
 
+/* A thread brings it back, as the kernel does when a namespace ends. */
+static void *bring_back(void *arg)
+{
+	const struct link_veth veth = {
+		.name = "dev0", .peer = "far1", .mac = arg, .mtu = 1300, .peer_ns_fd = -1
+	};
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+
+	if (netlink_open(&nl, NULL) < 0 || link_add_veth(&nl, &veth, NULL, NULL) < 0)
+		return arg;
+	return NULL;
+}
+
+static void brought_back(void)
+{
+	struct lan_home home = { .name = "nic0", .kind = "veth", .mtu = 1400, .up = true }, now;
+	struct error err = ERROR_INIT;
+	pthread_t thread;
+	void *failed = NULL;
+
+	memcpy(home.mac, (const uint8_t[]){ 2, 0, 0, 0, 0, 0x77 }, sizeof(home.mac));
+	CHECK_INT(lan_receive_back(&home, 0, NULL), -ENODEV);
+	CHECK_INT(lan_receive_back(&home, 1, NULL), -ENODEV);
+	CHECK_INT(pthread_create(&thread, NULL, bring_back, home.mac), 0);
+	CHECK_INT(lan_receive_back(&home, 60000, &err), 0);
+	CHECK_INT(pthread_join(thread, &failed), 0);
+	CHECK(!failed);
+	CHECK_INT(lan_look_home("nic0", &now, &err), 0);
+	CHECK(memcmp(&now, &home, sizeof(now)) == 0);
+	/* Once more, as it is now; and where another one has its name. */
+	CHECK_INT(lan_receive_back(&home, 0, &err), 0);
+	CHECK_INT(err.code, 0);
+	(void)str_copy(home.name, sizeof(home.name), "up0");
+	CHECK_INT(lan_receive_back(&home, 0, &err), -EEXIST);
+	CHECK(strstr(error_text(&err), "nic0"));
+}
+
 static void end(void)
 {
 	netlink_done(&bed_nl);
 }
 
 UNIT_MAIN({ "own_namespace", own_namespace, true }, { "bridged", bridged },
-	  { "children", children }, { "lent", lent }, { "end", end, true })
+	  { "children", children }, { "lent", lent }, { "brought_back", brought_back },
+	  { "end", end, true })
