@@ -539,10 +539,12 @@ static int far_put_volume(struct instance *i, const char *name, int mount_fd, bo
 			  peer_done_fn done, void *userdata, struct error *err)
 {
 	(void)fd_close(mount_fd);
-	return error_refuse(err, ERROR_UNSUPPORTED,
-			    "the volume %.64s cannot be had in %s: a machine of kind %s takes only "
-			    "read-only directories with at most 256 files and 1 MiB",
-			    name, i->path, instance_kind_word(i->choice.kind));
+	return error_refuse(
+		err, ERROR_UNSUPPORTED,
+		"the volume %.64s cannot be had in %s: a machine of kind %s takes only "
+		"read-only directories that are in memory or a kubelet's, and files, with at most "
+		"256 files and 1 MiB",
+		name, i->path, instance_kind_word(i->choice.kind));
 }
 
 /* The machine is told to go at once; the gate's end is the instance's. */

@@ -158,6 +158,64 @@ class Machines(cloud_pods.BootTest):
         nacre_test.until(lambda: not late.alive, what="it has switched itself off")
         self.assertIn(b"the token in the user-data of this machine has ended", late.console())
 
+    def kubelet_file(self, uid, *names, text=None):
+        """What a kubelet makes for a pod: a directory, or a file with a text."""
+        path = os.path.join(self.logs_of_pods, "pods", uid, *names)
+        os.makedirs(path if text is None else os.path.dirname(path), exist_ok=True)
+        if text is not None:
+            with open(path, "w", encoding="ascii") as f:
+                f.write(text)
+        return path
+
+    def test_volumes_of_a_kubelet(self):
+        """emptyDir and termination file are the machine's own, etc-hosts and other files that are only read are sent; the rest is refused."""
+        self.logs_of_pods = tempfile.mkdtemp(prefix="nacre-cri-")
+        self.addCleanup(shutil.rmtree, self.logs_of_pods)
+        empty = self.kubelet_file("uid-web", "volumes", "kubernetes.io~empty-dir", "work")
+        said = self.kubelet_file("uid-web", "containers", "one", "0a1b2c3d", text="")
+        hosts = self.kubelet_file("uid-web", "etc-hosts", text="127.0.0.1 localhost\n10.1.2.3 alias\n")
+        key = self.kubelet_file("uid-web", "volume-subpaths", "config", "one", "0", text="key of config")
+        other = self.kubelet_file("uid-other", "volumes", "kubernetes.io~empty-dir", "work")
+        pod = self.cri().RunPodSandbox(cri.RunPodSandboxRequest(config=self.sandbox_config("web"), runtime_handler="ec2"),
+                                       timeout=120 * nacre_test.SLOWNESS).pod_sandbox_id
+
+        def mounts(*more):
+            return [cri.Mount(host_path=empty, container_path="/work"), cri.Mount(host_path=hosts, container_path="/etc/hosts"), *more]
+
+        def run(container, *command):
+            got = self.cri().ExecSync(cri.ExecSyncRequest(container_id=container, cmd=["sh", "-c", *command]))
+            return got.stdout.decode(), got.exit_code
+
+        for path in (other, os.path.dirname(empty), os.path.dirname(key), key):
+            with self.subTest(path):
+                self.assertFails(Code.UNIMPLEMENTED, lambda path=path: self.create(pod, "one", "true", mounts=mounts(
+                    cri.Mount(host_path=path, container_path="/x"))), "config.mounts[2].host_path", "read-only")
+        one = self.create(pod, "one", "sleep", "1000", linux=cri.LinuxContainerConfig(
+            security_context=cri.LinuxContainerSecurityContext(run_as_user=cri.Int64Value(value=1000))), mounts=mounts(
+                cri.Mount(host_path=said, container_path="/dev/termination-log"), cri.Mount(host_path=key, container_path="/etc/key", readonly=True)))
+        self.cri().StartContainer(cri.StartContainerRequest(container_id=one))
+        self.assertEqual(("", 0), run(one, "echo from-one > /work/file && echo last > /dev/termination-log"))
+        self.assertEqual(("last\n", 0), run(one, "cat /dev/termination-log"))
+        self.assertEqual(("key of config", 0), run(one, "cat /etc/key"))
+        self.assertEqual("127.0.0.1 localhost\n10.1.2.3 alias\n", run(one, "cat /etc/hosts")[0])
+        for path in ("/etc/hosts", "/etc/key"):
+            self.assertEqual(("", 1), run(one, f"echo x 2>/dev/null >> {path}"))
+        # A daemon that knows nothing of it any more; the directory is the same, and read-only where that was asked for.
+        os.kill(self.node.pid, signal.SIGKILL)
+        self.node.wait()
+        self.node.start()
+        two = self.create(pod, "two", "sleep", "1000", mounts=[
+            cri.Mount(host_path=empty, container_path="/in", readonly=True), cri.Mount(host_path=hosts, container_path="/etc/hosts")])
+        self.cri().StartContainer(cri.StartContainerRequest(container_id=two))
+        self.assertEqual(("from-one\n", 0), run(two, "cat /in/file"))
+        self.assertEqual(1, run(two, "echo x 2>/dev/null > /in/file")[1])
+        self.assertIn("alias", run(two, "cat /etc/hosts")[0])
+        # Nothing of it is on the node.
+        self.assertEqual([], os.listdir(empty))
+        self.assertEqual(0, os.path.getsize(said))
+        self.cri().RemovePodSandbox(cri.RemovePodSandboxRequest(pod_sandbox_id=pod), timeout=60)
+        self.none_left()
+
     def container(self, container):
         return self.cri().ContainerStatus(cri.ContainerStatusRequest(container_id=container)).status
 

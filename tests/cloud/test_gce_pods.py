@@ -49,6 +49,14 @@ class Machines(cloud_pods.BootTest):
         (machine,) = self.cloud.alive()
         status = api.PodSandboxStatus(cri.PodSandboxStatusRequest(pod_sandbox_id=pod)).status
         self.assertEqual((machine.address, "gce", cri.SANDBOX_READY), (status.network.ip, status.runtime_handler, status.state))
+        # The machine has the emptyDir of the kubelet, which the container can write to.
+        empty = "/var/lib/kubelet/pods/1/volumes/kubernetes.io~empty-dir/work"
+        made = cri.ContainerConfig(metadata=cri.ContainerMetadata(name="one"), image=cri.ImageSpec(image="busybox"), command=["sleep", "1000"],
+                                   mounts=[cri.Mount(host_path=empty, container_path="/work")])
+        one = api.CreateContainer(cri.CreateContainerRequest(pod_sandbox_id=pod, config=made)).container_id
+        api.StartContainer(cri.StartContainerRequest(container_id=one))
+        ran = api.ExecSync(cri.ExecSyncRequest(container_id=one, cmd=["sh", "-c", "echo x > /work/file; cat /work/file"]))
+        self.assertEqual((b"x\n", b"", 0), (ran.stdout, ran.stderr, ran.exit_code))
         machine.guest.end()
         self.none_left()
         nacre_test.until(lambda: api.PodSandboxStatus(cri.PodSandboxStatusRequest(pod_sandbox_id=pod)).status.state == cri.SANDBOX_NOTREADY)

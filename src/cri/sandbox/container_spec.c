@@ -10,6 +10,7 @@
 #include "base/text/signal_name.h"
 #include "base/text/str.h"
 #include "cri/sandbox/devices.h"
+#include "cri/sandbox/kubelet_mount.h"
 #include "cri/sandbox/record.h"
 #include "cri/sandbox/resources.h"
 #include "cri/sandbox/security.h"
@@ -507,6 +508,33 @@ static int spec_check_machine(const struct workload *w, const cri_config *config
 	return remote_check_run(&whole, err);
 }
 
+/* What a kubelet makes for a pod on its node, a machine in a cloud makes itself. */
+static int spec_move_scratch(struct arena *a, const cri_config *config,
+			     const Runtime__V1__PodSandboxConfig *sandbox,
+			     struct pod_container_spec *spec, struct error *err)
+{
+	struct pod_mount_spec *mounts = (struct pod_mount_spec *)(uintptr_t)spec->mounts;
+	const char *uid = sandbox && sandbox->metadata ? sandbox->metadata->uid : "";
+
+	for (size_t i = 0; i < config->n_mounts && i < spec->n_mounts; i++) {
+		struct cri_kubelet_mount is;
+
+		if (mount_is_of_image(config->mounts[i]) ||
+		    !cri_kubelet_mount_parse(config->mounts[i]->host_path, uid, &is))
+			continue;
+		if (is.kind == CRI_KUBELET_HOSTS) {
+			mounts[i].read_only = true;
+			continue;
+		}
+		mounts[i].source = NULL;
+		mounts[i].one_file = is.kind == CRI_KUBELET_TERMINATION;
+		mounts[i].scratch = arena_strdup(a, is.name);
+		if (!mounts[i].scratch)
+			return spec_no_memory(err);
+	}
+	return 0;
+}
+
 int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 		       const struct workload *w, const Runtime__V1__PodSandboxConfig *sandbox,
 		       const Runtime__V1__CreateContainerRequest *q,
@@ -541,6 +569,8 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 		r = spec_follow(a, q->config, changes, spec, err);
 	if (r == 0 && changes)
 		spec_follow_vendor(own, changes, spec);
+	if (r == 0 && instance_kind_is_far(w->choice.kind))
+		r = spec_move_scratch(a, q->config, sandbox, spec, err);
 	if (r == 0 && workload_is_remote(w))
 		r = spec_check_machine(w, q->config, spec, err);
 	if (r < 0)

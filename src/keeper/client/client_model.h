@@ -92,6 +92,7 @@ struct keeper_client {
 	bool changes_log;  /* and goes on in another file */
 	bool files;        /* and takes volumes as the files that are in them */
 	bool hosts;        /* and names of pods for containers that run */
+	bool scratch;      /* and makes volumes of its machine's own */
 	bool stale;        /* says hello and watches again, as a part of `reopen` */
 	bool told;         /* of the gap */
 	struct peer_hello hello;

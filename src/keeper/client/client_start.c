@@ -143,6 +143,14 @@ static bool spec_has_share(const struct container_spec *spec)
 	return false;
 }
 
+static bool spec_has_scratch(const struct container_spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (spec->mounts[i].scratch || spec->mounts[i].one_file)
+			return true;
+	return false;
+}
+
 static bool spec_propagates(const struct container_spec *spec)
 {
 	for (size_t i = 0; i < spec->n_mounts; i++)
@@ -204,6 +212,8 @@ int client_check_features(const struct client_call *call, const struct cell_spec
 		what = "logs that are kept";
 	else if (spec_has_share(spec) && !client->shares)
 		what = "shares";
+	else if (spec_has_scratch(spec) && !client->scratch)
+		what = "volumes of its machine's own";
 	else if ((container_security_is_set(&spec->security) || spec_propagates(spec)) &&
 		 !client->secures)
 		what = "security";

@@ -186,6 +186,8 @@ void convert_mount(Nacre__Instance__V1__Mount *to, const struct container_mount 
 	to->access = from->access;
 	to->uid = from->uid;
 	to->gid = from->gid;
+	to->scratch = from->scratch;
+	to->one_file = from->one_file;
 }
 
 static int convert_list(char *const **to, char **from, size_t n, struct arena *arena,
@@ -264,6 +266,11 @@ static int convert_start_check_disk(const Nacre__Instance__V1__StartRequest *fro
 		if (from->mounts[i]->token && !str_empty(from->mounts[i]->share))
 			return error_field(err, ERROR_INVALID, "mounts",
 					   "a share comes without a token");
+	for (size_t i = 0; i < from->n_mounts; i++)
+		if ((from->mounts[i]->scratch || from->mounts[i]->one_file) &&
+		    str_empty(from->mounts[i]->share))
+			return error_field(err, ERROR_INVALID, "mounts",
+					   "scratch and one_file are of a share");
 	if (from->keep_log && (from->log_token || from->log_dir_token))
 		return error_field(err, ERROR_INVALID, "keep_log", "not with a log's token");
 	return 0;
@@ -319,6 +326,8 @@ static int convert_mounts(struct container_spec *to, const Nacre__Instance__V1__
 			.access = from->mounts[i]->access,
 			.uid = from->mounts[i]->uid,
 			.gid = from->mounts[i]->gid,
+			.scratch = from->mounts[i]->scratch,
+			.one_file = from->mounts[i]->one_file,
 		};
 	to->mounts = mounts;
 	to->n_mounts = from->n_mounts;

@@ -15,6 +15,7 @@
 #include "cell/start/program.h"
 #include "isolate/mount/bind.h"
 #include "isolate/mount/generations.h"
+#include "isolate/mount/scratch.h"
 #include "loop/pool.h"
 #include "rpc/server/server.h"
 
@@ -32,7 +33,7 @@
 
 struct disk_share {
 	char name[CONTAINER_SHARE_MAX + 1]; /* "": this mount is none */
-	bool read_only, no_exec;
+	bool read_only, no_exec, scratch, one_file;
 };
 
 /*
@@ -132,6 +133,8 @@ static int disk_start_copy_shares(struct disk_start *d, const struct container_s
 			       spec->mounts[i].share ?: "");
 		d->shares[i].read_only = spec->mounts[i].read_only;
 		d->shares[i].no_exec = spec->mounts[i].no_exec;
+		d->shares[i].scratch = spec->mounts[i].scratch;
+		d->shares[i].one_file = spec->mounts[i].one_file;
 	}
 	return 0;
 }
@@ -171,11 +174,36 @@ static int disk_start_make_root(struct disk_start *d)
 	return 0;
 }
 
-/* A volume is what was given as files, or else what the machine is given. */
-static int disk_start_open_share(struct disk_start *d, const struct disk_share *s)
+static int disk_start_open_scratch(struct disk_start *d, const struct disk_share *s)
+{
+	_cleanup_fd_ int fd = scratch_open(d->places.own_fd, s->name, s->one_file, &d->err);
+
+	return fd < 0 ? fd
+		      : isolate_bind(fd,
+				     (s->read_only ? ISOLATE_BIND_READ_ONLY : 0) |
+					     (s->no_exec ? ISOLATE_BIND_NO_EXEC : 0),
+				     &d->err);
+}
+
+/* A file is the one of the generation that is in force now: who has it mounted keeps it. */
+static int disk_start_open_files(const struct disk_start *d, const struct disk_share *s)
 {
 	_cleanup_fd_ int fd = generations_open(d->places.own_fd, s->name);
 
+	if (fd < 0 || !s->one_file)
+		return TAKE_FD(fd);
+	return rootfd_open(fd, SCRATCH_FILE, O_PATH, 0);
+}
+
+/* A volume is one of the machine's own, or what was given as files, or else what the machine is
+ * given. */
+static int disk_start_open_share(struct disk_start *d, const struct disk_share *s)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (s->scratch)
+		return disk_start_open_scratch(d, s);
+	fd = disk_start_open_files(d, s);
 	if (fd == -ENOENT)
 		return disk_open_share(d->shares_fd, s->name, s->read_only, s->no_exec, &d->err);
 	if (fd < 0)
@@ -448,7 +476,7 @@ static bool disks_has_share(const struct container_spec *spec)
 static bool disks_needs_shares(const struct disks *all, const struct container_spec *spec)
 {
 	for (size_t i = 0; i < spec->n_mounts; i++)
-		if (!str_empty(spec->mounts[i].share) &&
+		if (!str_empty(spec->mounts[i].share) && !spec->mounts[i].scratch &&
 		    !generations_has(all->places.own_fd, spec->mounts[i].share))
 			return true;
 	return false;

@@ -42,7 +42,8 @@ struct mirror {
 	void *userdata;
 	char name[CONTAINER_SHARE_MAX + 1];
 	char *source;
-	int fd;       /* -1: the source is still to be opened */
+	int fd; /* -1: the source is still to be opened */
+	bool one_file;
 	bool is_new;  /* done() is to be called */
 	bool changed; /* while it was read or given */
 	bool free;    /* when the peer has answered */
@@ -62,6 +63,7 @@ struct mirror_job {
 	struct mirror *mirror; /* NULL: it is gone */
 	struct volume_guard guard;
 	char *source; /* NULL: it is open */
+	bool one_file;
 	int fd, inotify_fd;
 	uint64_t n_strays;
 	struct tree_list files;
@@ -247,7 +249,8 @@ static void mirror_job_run(struct pool_work *work)
 		j->r = j->fd < 0 ? j->fd : 0;
 	}
 	if (j->r == 0)
-		j->r = mirror_read(j->fd, j->inotify_fd, &j->files, &j->watches, &j->err);
+		j->r = mirror_read(j->fd, j->one_file ? MIRROR_ONE_FILE : 0, j->inotify_fd,
+				   &j->files, &j->watches, &j->err);
 }
 
 static void mirror_job_done(struct pool_work *work)
@@ -287,6 +290,7 @@ static int mirror_job_new(struct mirror_job **ret, struct mirror *m)
 	*j = (struct mirror_job){ .all = m->all,
 				  .mirror = m,
 				  .guard = m->all->guard,
+				  .one_file = m->one_file,
 				  .fd = -1,
 				  .n_strays = m->all->n_strays,
 				  .work = { .run = mirror_job_run, .done = mirror_job_done } };
@@ -396,6 +400,7 @@ int mirror_new(struct mirror **ret, struct mirrors *all, const struct mirror_spe
 			      .userdata = spec->userdata,
 			      .source = strdup(spec->source),
 			      .fd = -1,
+			      .one_file = spec->one_file,
 			      .is_new = spec->fd >= 0 };
 	if (!m->source) {
 		free(m);

@@ -16,8 +16,9 @@
  * A directory is one of these where it is mounted read-only, has at most VOLUME_FILES_MAX files and
  * VOLUME_BYTES_MAX bytes, and is on a tmpfs, or is one in which a link "..data" is swapped and all
  * names lead through that, as a kubelet makes them. It holds no entries but files, directories and
- * links, and a name that begins with ".." is its maker's. Owners, modes and times are kept;
- * attributes beyond those, and that two names are one file, are not.
+ * links, and a name that begins with ".." is its maker's. Where that is asked for, a regular file
+ * of as many bytes is one too: given once, as the file SCRATCH_FILE in a directory. Owners, modes
+ * and times are kept; attributes beyond those, and that two names are one file, are not.
  *
  * A change is read MIRROR_SETTLE after the last of what belongs to it, MIRROR_SETTLE_MAX after the
  * first at the latest, and given MIRROR_PAUSE after the one before at the earliest: within a second
@@ -65,6 +66,7 @@ struct mirror_ops {
 struct mirror_spec {
 	const char *name;   /* of the volume, in the machine */
 	const char *source; /* path on the node */
+	bool one_file;      /* which may be a regular file */
 	int fd;             /* of what that was resolved to; -1: of an earlier life, which had it */
 	const struct mirror_ops *ops;
 	void *userdata;

@@ -17,6 +17,7 @@
 #include "base/file/rootfd.h"
 #include "base/text/str.h"
 #include "cell/spec.h"
+#include "isolate/mount/scratch.h"
 
 /*
  * Who swaps a directory makes the new one in full, swaps the link, and then removes the old one. So
@@ -26,6 +27,7 @@
  */
 
 #define MIRROR_LINK "..data"
+#define MIRROR_ROOT "root"
 #define MIRROR_TRIES 8
 #define MIRROR_EVENTS                                                                              \
 	(IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_CLOSE_WRITE | IN_ATTRIB |        \
@@ -187,7 +189,70 @@ static int mirror_read_once(struct mirror_reading *m, struct tree_list *ret, str
 	return r < 0 ? r : 1;
 }
 
-int mirror_read(int dir_fd, int inotify_fd, struct tree_list *ret_files,
+/* ---- one file ---- */
+
+/* Of what is there: one that is cut meanwhile is shorter. */
+static int mirror_fill_file(struct tree_item *item, int fd, uint64_t size)
+{
+	ssize_t n = 1;
+
+	item->data = malloc(size + 1);
+	if (!item->data)
+		return -ENOMEM;
+	while (n > 0 && item->entry.size < size) {
+		n = read(fd, item->data + item->entry.size, size - item->entry.size);
+		if (n > 0)
+			item->entry.size += (uint64_t)n;
+	}
+	return n < 0 ? -errno : 0;
+}
+
+static int mirror_read_file(int file_fd, struct tree_list *ret, struct error *err)
+{
+	static const struct tree_entry dir = { .type = TREE_DIRECTORY, .mode = 0755 };
+	_cleanup_fd_ int fd = -1;
+	struct stat st;
+	int r;
+
+	fd = rootfd_open_again(file_fd, O_RDONLY | O_NONBLOCK);
+	if (fd < 0)
+		return error_set(err, fd, "open it");
+	if (fstat(fd, &st) < 0)
+		return error_set(err, -errno, "look at it");
+	if ((uint64_t)st.st_size > VOLUME_BYTES_MAX)
+		return error_refuse(err, ERROR_EXHAUSTED, "it is more than %llu bytes",
+				    (unsigned long long)VOLUME_BYTES_MAX);
+	ret->items = calloc(2, sizeof(*ret->items));
+	if (!ret->items)
+		return error_set(err, -ENOMEM, "read it");
+	ret->n = 2;
+	ret->items[0].entry = dir;
+	ret->items[0].entry.path = strdup(MIRROR_ROOT);
+	ret->items[1].entry = (struct tree_entry){
+		.type = TREE_FILE,
+		.path = strdup(MIRROR_ROOT "/" SCRATCH_FILE),
+		.mode = st.st_mode & 07777,
+		.uid = st.st_uid,
+		.gid = st.st_gid,
+		.mtime = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
+	};
+	r = ret->items[0].entry.path && ret->items[1].entry.path ? 0 : -ENOMEM;
+	if (r == 0)
+		r = mirror_fill_file(&ret->items[1], fd, (uint64_t)st.st_size);
+	ret->bytes = ret->items[1].entry.size;
+	if (r < 0)
+		tree_list_done(ret);
+	return r < 0 ? error_set(err, r, "read it") : 0;
+}
+
+static bool mirror_is_file(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int mirror_read(int dir_fd, unsigned flags, int inotify_fd, struct tree_list *ret_files,
 		struct mirror_watches *ret_watches, struct error *err)
 {
 	struct mirror_reading m = { .inotify_fd = inotify_fd, .watches = ret_watches };
@@ -195,6 +260,8 @@ int mirror_read(int dir_fd, int inotify_fd, struct tree_list *ret_files,
 
 	*ret_files = (struct tree_list)TREE_LIST_INIT;
 	*ret_watches = (struct mirror_watches){ .wds = NULL };
+	if (root_fd == -ENOTDIR && (flags & MIRROR_ONE_FILE) && mirror_is_file(dir_fd))
+		return mirror_read_file(dir_fd, ret_files, err);
 	if (root_fd == -ENOTDIR)
 		return error_refuse(err, ERROR_PRECONDITION, "it is no directory");
 	if (root_fd < 0)

@@ -20,13 +20,17 @@ struct mirror_watches {
 
 void mirror_watches_done(struct mirror_watches *w);
 
+/* It may be a regular file, which is read as the file SCRATCH_FILE in a directory of its own, and
+ * not watched. */
+#define MIRROR_ONE_FILE 1U
+
 /*
  * dir_fd: the directory (O_PATH is enough). Both results are to be released, whatever this returns:
  * what was watched before a failure is watched. ERROR_EXHAUSTED: it has more than VOLUME_FILES_MAX
  * files or VOLUME_BYTES_MAX bytes. ERROR_PRECONDITION: it is not one that is mirrored, and err says
  * why. ERROR_NOT_FOUND: it is gone. Anything else: perhaps the next time.
  */
-int mirror_read(int dir_fd, int inotify_fd, struct tree_list *ret_files,
+int mirror_read(int dir_fd, unsigned flags, int inotify_fd, struct tree_list *ret_files,
 		struct mirror_watches *ret_watches, struct error *err);
 
 #endif

@@ -39,7 +39,7 @@ static struct {
 	bool silent; /* answers nothing */
 	unsigned n;  /* how often something was given */
 	size_t n_files;
-	char a[32], b[32]; /* what two of the files have */
+	char a[32], b[32], file[32]; /* what two of the files have */
 	peer_done_fn done;
 	void *userdata;
 	struct loop_defer defer;
@@ -60,14 +60,15 @@ static void put_files(struct peer *p, const char *volume, const struct tree_list
 	CHECK_STR(volume, "v0");
 	given.n++;
 	given.n_files = files->n;
-	given.a[0] = given.b[0] = '\0';
+	given.a[0] = given.b[0] = given.file[0] = '\0';
 	for (size_t i = 0; i < files->n; i++) {
 		const struct tree_item *item = &files->items[i];
 		const char *name = strrchr(item->entry.path, '/');
-		char *to = !name                ? NULL
-			   : str_eq(name, "/a") ? given.a
-			   : str_eq(name, "/b") ? given.b
-						: NULL;
+		char *to = !name                   ? NULL
+			   : str_eq(name, "/a")    ? given.a
+			   : str_eq(name, "/b")    ? given.b
+			   : str_eq(name, "/file") ? given.file
+						   : NULL;
 
 		if (to && item->entry.size < sizeof(given.a)) {
 			memcpy(to, item->data, item->entry.size);
@@ -178,12 +179,15 @@ static void swap(unsigned n)
 	CHECK_INT(unlinkat(dir_fd, name, AT_REMOVEDIR), 0);
 }
 
+static bool one_file;
+
 static struct mirror *mirror_of(const char *path, bool again)
 {
 	_cleanup_fd_ int at_fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct mirror_spec spec = { .name = "v0", .source = path, .fd = -1, .ops = &ops };
 	struct mirror *m = NULL;
 
+	spec.one_file = one_file;
 	if (!again) {
 		spec.fd = isolate_bind(at_fd, ISOLATE_BIND_READ_ONLY, NULL);
 		CHECK(spec.fd >= 0);
@@ -372,6 +376,41 @@ static void keeps_limits_of_bytes(void)
 	end();
 }
 
+static void expect_none(const char *path, enum error_kind kind)
+{
+	struct mirror *m = path ? mirror_of(path, false) : mirror_s(false);
+
+	memset(&told, 0, sizeof(told));
+	if (m)
+		LOOP_WAIT(l, told.n_done == 1);
+	if (told.n_done && told.err.code != -ENOMEM)
+		CHECK_INT(told.err.kind, kind);
+	(void)mirror_free(m);
+}
+
+/* Where that is asked for, and at most of so many bytes. */
+static void gives_one_file(void)
+{
+	char path[80];
+	struct mirror *m;
+
+	one_file = true;
+	if (begin()) {
+		put("s/a", "1");
+		(void)str_printf(path, sizeof(path), "%s/s/a", dir);
+		m = mirror_of(path, false);
+		if (is_given(m)) {
+			CHECK_INT(given.n_files, 2);
+			CHECK_STR(given.file, "1");
+		}
+		(void)mirror_free(m);
+		CHECK_INT(truncate(path, (off_t)VOLUME_BYTES_MAX + 1), 0);
+		expect_none(path, ERROR_EXHAUSTED);
+	}
+	end();
+	one_file = false;
+}
+
 static void says_that_it_is_gone(void)
 {
 	struct mirror *m;
@@ -386,18 +425,6 @@ static void says_that_it_is_gone(void)
 		(void)mirror_free(m);
 	}
 	end();
-}
-
-static void expect_none(const char *path, enum error_kind kind)
-{
-	struct mirror *m = path ? mirror_of(path, false) : mirror_s(false);
-
-	memset(&told, 0, sizeof(told));
-	if (m)
-		LOOP_WAIT(l, told.n_done == 1);
-	if (told.n_done && told.err.code != -ENOMEM)
-		CHECK_INT(told.err.kind, kind);
-	(void)mirror_free(m);
 }
 
 static void is_not_any_directory(void)
@@ -468,7 +495,7 @@ UNIT_MAIN({ "follows_a_link", follows_a_link },
 	  { "follows_what_is_in_memory", follows_what_is_in_memory },
 	  { "goes_on_from_a_path", goes_on_from_a_path },
 	  { "never_gives_halves", never_gives_halves }, { "keeps_limits", keeps_limits },
-	  { "keeps_limits_of_bytes", keeps_limits_of_bytes },
+	  { "keeps_limits_of_bytes", keeps_limits_of_bytes }, { "gives_one_file", gives_one_file },
 	  { "says_that_it_is_gone", says_that_it_is_gone },
 	  { "is_not_any_directory", is_not_any_directory },
 	  { "outlives_its_peer", outlives_its_peer },

@@ -30,7 +30,7 @@ static struct pod_share *shares_find(const struct workload *w, const struct pod_
 	struct pod_share *s;
 
 	list_for_each (s, &w->shares, struct pod_share, link)
-		if (share_is_of(s, from, st))
+		if (!s->scratch && share_is_of(s, from, st))
 			return s;
 	return NULL;
 }
@@ -67,6 +67,40 @@ static int shares_note(struct pod_container *c, const struct pod_share *s,
 	return shares_has(c, s) ? 0 : strv_add(&c->shares, s->name);
 }
 
+static struct pod_share *shares_find_scratch(const struct workload *w, const char *name)
+{
+	struct pod_share *s;
+
+	list_for_each (s, &w->shares, struct pod_share, link)
+		if (s->scratch && str_eq(s->name, name))
+			return s;
+	return NULL;
+}
+
+/* Nothing is to be put: the machine makes it for the first that mounts it. */
+static int shares_take_scratch(struct workload *w, const struct pod_mount_spec *from,
+			       struct container_mount *to, struct error *err)
+{
+	struct pod_share *s = shares_find_scratch(w, from->scratch);
+
+	if (!s) {
+		s = shares_add(w, from->scratch);
+		if (!s)
+			return error_set(err, -ENOMEM, "%s", from->field);
+		s->scratch = s->asked = s->there = true;
+		if (str_copy(s->name, sizeof(s->name), from->scratch) < 0)
+			return error_field(err, ERROR_INVALID, from->field,
+					   "the name of a volume is longer than %d bytes",
+					   CONTAINER_SHARE_MAX);
+	}
+	to->share = s->name;
+	to->read_only = from->read_only;
+	to->no_exec = from->no_exec;
+	to->scratch = true;
+	to->one_file = from->one_file;
+	return 0;
+}
+
 int shares_take(struct pod_container *c, const struct pod_mount_spec *from,
 		struct container_mount *to, struct error *err)
 {
@@ -74,6 +108,8 @@ int shares_take(struct pod_container *c, const struct pod_mount_spec *from,
 	struct stat st;
 	int fd;
 
+	if (from->scratch)
+		return shares_take_scratch(c->workload, from, to, err);
 	if (fstat(from->fd, &st) < 0)
 		return error_set(err, -errno, "%s", from->field);
 	s = shares_find(c->workload, from, &st);
@@ -84,6 +120,7 @@ int shares_take(struct pod_container *c, const struct pod_mount_spec *from,
 		s->dev = st.st_dev;
 		s->ino = st.st_ino;
 	}
+	s->one_file = S_ISREG(st.st_mode) && instance_kind_is_far(c->workload->choice.kind);
 	/* Of the mounts of one source, the one that can be written to is what all are given. */
 	if (!s->asked && (s->fd < 0 || (s->read_only && !from->read_only))) {
 		fd = fd_copy(from->fd);
@@ -95,6 +132,7 @@ int shares_take(struct pod_container *c, const struct pod_mount_spec *from,
 	}
 	to->read_only = from->read_only;
 	to->no_exec = from->no_exec;
+	to->one_file = s->one_file;
 	return shares_note(c, s, to) < 0 ? error_set(err, -ENOMEM, "%s", from->field) : 0;
 }
 

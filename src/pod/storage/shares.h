@@ -6,35 +6,37 @@
 
 #include "base/log/error.h"
 #include "base/memory/list.h"
+#include "cell/spec.h"
 
 /*
  * The directories and files of the node that a pod with a kernel of its own mounts: each once,
  * however many of its containers mount it, under a name that its keeper finds it by. It is
  * read-only on the node's side where every one of them mounts it so; else the guest's kernel sees
- * to those that do. Private to this area.
+ * to those that do. A machine in a cloud is given the content of what is read-only, and has volumes
+ * of its own (isolate/mount/scratch.h). Private to this area.
  *
  * Containers of a sandbox come later: the first one decides how the node's side is, and one that
  * wants to write to what is read-only there gets a share of its own. A share of a sandbox goes when
  * none of its containers has it (pod_container.shares), but for one that changes as a whole, which
- * stays for the next one.
+ * stays for the next one, and the machine's own.
  */
 
-struct container_mount;
 struct mirror;
 struct pod_container;
 struct pod_mount_spec;
 struct workload;
 struct workloads_config;
 
-#define POD_SHARE_NAME_SIZE 16
+#define POD_SHARE_NAME_SIZE (CONTAINER_SHARE_MAX + 1)
 
 struct pod_share {
 	struct list link; /* workload.shares */
 	struct workload *workload;
 	char name[POD_SHARE_NAME_SIZE];
-	char *source;
-	int fd; /* a detached mount, until the instance has it */
-	bool read_only;
+	char *source; /* its name: it is one of the machine's own */
+	int fd;       /* a detached mount, until the instance has it */
+	bool read_only, scratch;
+	bool one_file; /* a regular file, which a machine in a cloud is given with its content */
 	dev_t dev;
 	ino_t ino;
 	/* pod/storage/mirror.h; NULL: it is a volume of its machine's file system, or not decided

@@ -237,7 +237,7 @@ static int make_mounts(struct pod_container *c, const struct pod_container_spec 
 		if (m->volume_id && (strv_add(&c->volumes, m->volume_id) < 0 ||
 				     (m->anonymous && strv_add(&c->own_volumes, m->volume_id) < 0)))
 			return error_set(err, -ENOMEM, "container %s", spec->name);
-		if ((m->source || m->image) && remote) {
+		if (m->scratch || ((m->source || m->image) && remote)) {
 			int r = make_share(c, m, &c->mounts[i], images, err);
 
 			if (r < 0)

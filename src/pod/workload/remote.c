@@ -153,7 +153,7 @@ static bool remote_needs_share(const struct pod_share *s)
 {
 	const struct workload *w = s->workload;
 
-	if (s->pending || s->deciding || s->mirror)
+	if (s->pending || s->deciding || s->mirror || s->scratch)
 		return true;
 	for (size_t i = 0; i < w->n_containers; i++)
 		if (shares_has(w->containers[i], s))
@@ -269,7 +269,11 @@ static int remote_put_mirror(struct pod_share *s)
 {
 	struct peer *peer = workload_peer(s->workload);
 	struct mirror_spec spec = {
-		.name = s->name, .source = s->source, .ops = &mirror_ops, .userdata = s
+		.name = s->name,
+		.source = s->source,
+		.one_file = s->one_file,
+		.ops = &mirror_ops,
+		.userdata = s,
 	};
 	int r;
 
@@ -307,6 +311,7 @@ static int remote_claim_mirror(void *data, const struct run_mirror *r)
 	return mirror_new(&s->mirror, s->config->mirrors,
 			  &(struct mirror_spec){ .name = s->name,
 						 .source = s->source,
+						 .one_file = true,
 						 .fd = -1,
 						 .ops = &mirror_ops,
 						 .userdata = s });
@@ -360,6 +365,8 @@ static int remote_put_each(const struct workloads_config *config, struct workloa
 		w->n_disks++;
 	}
 	list_for_each (s, &w->shares, struct pod_share, link) {
+		if (s->scratch)
+			continue;
 		s->config = config;
 		r = remote_put_share(s, err);
 		if (r < 0)

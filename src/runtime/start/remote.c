@@ -53,8 +53,8 @@ static int remote_check_own(const struct pod_container_spec *c, size_t n, struct
 	return 0;
 }
 
-/* Refuses mounts that a machine in a cloud cannot provide: no directory of the node is mounted
- * there; small read-only ones are sent (pod/storage/mirror.h). */
+/* Refuses mounts that a machine in a cloud cannot provide: nothing of the node is mounted there;
+ * what is small and read-only is sent (pod/storage/mirror.h). */
 static int remote_check_far(const struct pod_container_spec *c, enum instance_kind kind,
 			    struct error *err)
 {
@@ -63,8 +63,8 @@ static int remote_check_far(const struct pod_container_spec *c, enum instance_ki
 		    (!c->mounts[i].read_only || c->mounts[i].source[0] != '/'))
 			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
 					   "an instance of kind \"%s\" takes of the node only "
-					   "directories that are mounted read-only, of at most 256 "
-					   "files and 1 MiB",
+					   "directories and files that are mounted read-only, of "
+					   "at most 256 files and 1 MiB",
 					   instance_kind_word(kind));
 	return 0;
 }
