@@ -21,6 +21,10 @@
 #define CLOUD_SETTLE_MAX (3600 * NSEC_PER_SEC)
 #define CLOUD_LEASE_MIN NSEC_PER_SEC
 #define CLOUD_LEASE_MAX (30 * 24 * 3600 * NSEC_PER_SEC)
+/* From the create call to the first answer of a machine of a pod; at most as long as its token
+ * enrols. */
+#define CLOUD_BOOT_MIN NSEC_PER_SEC
+#define CLOUD_BOOT_MAX (900 * NSEC_PER_SEC)
 
 /* A type of machine: the table of prices, in the order of the configuration. */
 struct cloud_type {
@@ -48,9 +52,10 @@ struct cloud_settings {
 	size_t n_groups;
 	struct cloud_type types[CLOUD_TYPES_MAX];
 	size_t n_types;
-	nsec_t poll;   /* between two looks at all machines while nothing changes */
-	nsec_t lease;  /* a machine is its node's for so long, unless that is renewed */
-	nsec_t settle; /* as long the cloud may not know what it has just made */
+	nsec_t poll;       /* between two looks at all machines while nothing changes */
+	nsec_t lease;      /* a machine is its node's for so long, unless that is renewed */
+	nsec_t settle;     /* as long the cloud may not know what it has just made */
+	nsec_t boot_limit; /* of a machine of a pod, until it answers */
 };
 
 /* A word as the names of the cloud's are: printable ASCII without blanks, quotes and commas. */

@@ -301,6 +301,7 @@ CLOUD_KEY(cloud_cluster)
 CLOUD_KEY(cloud_poll)
 CLOUD_KEY(cloud_settle)
 CLOUD_KEY(cloud_lease)
+CLOUD_KEY(cloud_boot_limit)
 CLOUD_KEY(ec2_region)
 CLOUD_KEY(ec2_endpoint)
 CLOUD_KEY(ec2_profile)
@@ -503,6 +504,7 @@ static const struct config_key config_keys[] = {
 	{ "cloud.poll", set_cloud_poll, "a duration from 100ms to 10m" },
 	{ "cloud.settle", set_cloud_settle, "a duration up to 1h" },
 	{ "cloud.lease", set_cloud_lease, "a duration from 1s to 30d" },
+	{ "cloud.boot_limit", set_cloud_boot_limit, "a duration from 1s to 15m" },
 	{ "cloud.ec2.region", set_ec2_region, "the name of a region, as in eu-central-1" },
 	{ "cloud.ec2.endpoint", set_ec2_endpoint, "a URL of https, or of http on this host" },
 	{ "cloud.ec2.profile", set_ec2_profile, "the name of a profile" },
@@ -587,6 +589,7 @@ void config_init(struct config *c)
 			   .cluster = "nacre",
 			   .poll = 30 * NSEC_PER_SEC,
 			   .lease = 24 * 3600 * NSEC_PER_SEC,
+			   .boot_limit = CLOUD_BOOT_MAX,
 			   .settle = 300 * NSEC_PER_SEC },
 		.vm = { .memory = (uint64_t)256 << 20,
 			.cpus = 1,

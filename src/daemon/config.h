@@ -70,6 +70,7 @@
  *       instance_profile: NAME # what machines may do in the cloud
  *       agent_image: ami-…     # of machines of kind ec2; default: there are none
  *       types: [ "t3.micro=2:1GiB:0.0104" ]  # NAME=CPUS:MEMORY:PRICE, to choose from
+ *     boot_limit: 15m          # a machine of a pod that has not answered by then is ended
  *     lease: 24h               # a machine is the node's for so long, renewed at half of it
  *     gce:                     # Google's, in place of ec2; project and zone switch it on
  *       project: my-project

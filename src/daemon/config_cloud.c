@@ -45,6 +45,11 @@ int config_cloud_lease(struct cloud_settings *s, const char *value)
 	return set_cloud_duration(&s->lease, value, CLOUD_LEASE_MIN, CLOUD_LEASE_MAX);
 }
 
+int config_cloud_boot_limit(struct cloud_settings *s, const char *value)
+{
+	return set_cloud_duration(&s->boot_limit, value, CLOUD_BOOT_MIN, CLOUD_BOOT_MAX);
+}
+
 /* ---- both ---- */
 
 /* What else is wrong with it nacre-cloud says, which asks there. */

@@ -12,6 +12,7 @@ int config_cloud_cluster(struct cloud_settings *s, const char *value);
 int config_cloud_poll(struct cloud_settings *s, const char *value);
 int config_cloud_settle(struct cloud_settings *s, const char *value);
 int config_cloud_lease(struct cloud_settings *s, const char *value);
+int config_cloud_boot_limit(struct cloud_settings *s, const char *value);
 
 int config_ec2_region(struct cloud_settings *s, const char *value);
 int config_ec2_endpoint(struct cloud_settings *s, const char *value);

@@ -107,6 +107,7 @@ static void reads_which_cloud(void)
 		 "https://v/sdk\n    resource_pool: p\n"),
 		"cloud:\n  lease: 500ms\n",
 		"cloud:\n  lease: 800h\n",
+		"cloud:\n  boot_limit: 16m\n",
 	};
 	struct error err;
 	struct config c;

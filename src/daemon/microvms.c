@@ -193,6 +193,7 @@ int microvms_open_far(struct microvms *m, struct loop *l, struct pool *pool, str
 		.gate_program = gate,
 		.image = config->cloud.agent,
 		.certificate_life = MICROVMS_LIFE,
+		.boot_limit = config->cloud.boot_limit,
 	};
 
 	place_find_helper(config->libexec, "nacre-gate", gate, sizeof(gate));

@@ -208,6 +208,14 @@ static void instance_on_defer(struct loop_defer *d)
 		(void)instance_free(i);
 }
 
+static const char *instance_no_answer(const struct instance *i)
+{
+	const char *text =
+		i->state == INSTANCE_SPAWNING && i->provider ? i->provider->ops->no_answer : NULL;
+
+	return text ?: "its keeper did not answer";
+}
+
 static void instance_on_timer(struct loop_timer *t)
 {
 	struct instance *i = container_of(t, struct instance, timer);
@@ -221,7 +229,7 @@ static void instance_on_timer(struct loop_timer *t)
 		if (instance_is_own(i) && i->pidfd >= 0 && pidfd_has_ended(i->pidfd))
 			return;
 		instance_break(i, i->last_error.code ? error_text(&i->last_error)
-						     : "its keeper did not answer");
+						     : instance_no_answer(i));
 		return;
 	}
 	log_warn("a keeper does not end and is killed", LOG_STR("instance", i->path));

@@ -37,7 +37,9 @@ struct provider_ops {
 	 * descriptor reaches them. */
 	bool remote;
 	nsec_t hello_limit; /* from create() to the answer to hello */
-	nsec_t stop_grace;  /* from the word that it shall end to kill() */
+	/* Why it has come to nothing where that limit passes; NULL: "its keeper did not answer". */
+	const char *no_answer;
+	nsec_t stop_grace; /* from the word that it shall end to kill() */
 	/* Of one that lives: the leaves of its group that have processes, and the sockets in its
 	 * directory. Each ends with NULL. */
 	const char *const *leaves;

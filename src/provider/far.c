@@ -42,7 +42,6 @@
  * machine whose instance is none.
  */
 
-#define FAR_HELLO_LIMIT (NSEC_PER_SEC * 900)
 #define FAR_STOP_GRACE (30 * NSEC_PER_SEC)
 #define FAR_ENTROPY 256
 #define FAR_MTU 1500
@@ -591,7 +590,9 @@ static const char *const far_sockets[] = { "rpc.sock", "gate.sock", NULL };
 
 static const struct provider_ops far_ops = {
 	.remote = true,
-	.hello_limit = FAR_HELLO_LIMIT,
+	.no_answer = "its machine runs, and nobody in it has answered in time "
+		     "(cloud.boot_limit): does a security group, or a firewall rule, let this "
+		     "node reach its TCP port 7474, and is its image an agent's?",
 	.stop_grace = FAR_STOP_GRACE,
 	.leaves = far_leaves,
 	.sockets = far_sockets,
@@ -631,8 +632,10 @@ int fars_new(struct fars **ret, const struct fars_config *config, struct error *
 
 	if (!all)
 		return error_set(err, -ENOMEM, "the provider of machines in a cloud");
+	all->ops = far_ops;
+	all->ops.hello_limit = config->boot_limit;
 	for (size_t k = 0; k < FAR_KINDS; k++)
-		all->kinds[k] = (struct far_kind){ .provider.ops = &far_ops,
+		all->kinds[k] = (struct far_kind){ .provider.ops = &all->ops,
 						   .all = all,
 						   .kind = far_kinds[k] };
 	all->config = *config;

@@ -19,6 +19,7 @@ struct fars_config {
 	const char *gate_program; /* path of nacre-gate; copied */
 	const char *image;        /* of the agent, as the cloud calls it; "": none; lives as long */
 	nsec_t certificate_life;
+	nsec_t boot_limit; /* from the first call to the answer of its keeper */
 };
 
 #endif

@@ -47,6 +47,7 @@ struct far_kind {
 
 struct fars {
 	struct far_kind kinds[FAR_KINDS];
+	struct provider_ops ops;
 	struct fars_config config;
 	char *gate_program;
 	struct list vms;

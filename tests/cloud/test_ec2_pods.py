@@ -78,6 +78,18 @@ class Machines(cloud_pods.BootTest):
         self.none_left()
         self.assertFalse(machine.guest.alive)
 
+    def test_deleted_while_it_runs(self):
+        """By somebody else: the pod ends, its status says of what, and no other machine is made for it."""
+        self.pod("web", steps.container("sleep", "100000"), kind="ec2")
+        (machine,) = self.cloud.alive()
+        machine.reason = "Client.UserInitiatedShutdown: User initiated shutdown"
+        machine.ended = self.cloud.now()
+        machine.guest.end()
+        nacre_test.until(lambda: self.inspect("web").state == "failed", what="the pod has failed")
+        self.assertIn("UserInitiatedShutdown", self.inspect("web").reason)
+        self.none_left()
+        self.assertEqual(1, len(self.cloud.machines))
+
     # -- by the kubelet's interface --
 
     def cri(self):
@@ -284,6 +296,28 @@ class Nobody(CloudTest):
         self.assertFails(Code.RESOURCE_EXHAUSTED, lambda: self.pod("web", kind="ec2"), "InsufficientInstanceCapacity")
         self.assertEqual({}, dict(self.cloud.machines))
 
+    def test_what_the_cloud_refuses(self):
+        """A quota, an image that is not there, a right that lacks: its words are the answer, and nothing is left."""
+        for code, status, word, text in (
+                (Code.RESOURCE_EXHAUSTED, 400, "VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of 5 allows"),
+                (Code.INVALID_ARGUMENT, 400, "InvalidAMIID.NotFound", "The image id '[ami-a9e47]' does not exist"),
+                (Code.FAILED_PRECONDITION, 403, "UnauthorizedOperation", "You are not authorized to perform this operation.")):
+            with self.subTest(word):
+                self.cloud.fail["RunInstances"].append((status, word, text))
+                self.assertFails(code, lambda: self.pod("web", kind="ec2"), word, text)
+                self.assertEqual({}, dict(self.cloud.machines))
+                self.none_left()
+                self.assertIn(text, self.inspect("web").reason)
+                self.node.clear()
+
+    def test_deleted_without_a_word(self):
+        """The cloud does not know it any more while the node waits for it."""
+        machine = self.begin()
+        with self.cloud.lock:
+            del self.cloud.machines[machine.id]
+        self.failed("its machine in the cloud is", "does not show it any more")
+        self.none_left()
+
     def test_throttled_and_lost_answers(self):
         self.cloud.throttle = 3
         self.cloud.drop["RunInstances"] = 2
@@ -376,6 +410,20 @@ class Nobody(CloudTest):
             self.assertIn("cloud.ec2.agent_image", caught.exception.details())
             status = cri_grpc.RuntimeServiceStub(node.channel).Status(cri.StatusRequest(verbose=True))
             self.assertNotIn("ec2", {h.name for h in status.runtime_handlers})
+
+
+class NeverCalls(CloudTest):
+    """A machine that runs, and in which nobody answers, is ended at cloud.boot_limit."""
+
+    BOOT = "2s"
+
+    def test_ended_at_the_limit(self):
+        begun = self.cloud.now()
+        self.assertFails(Code.UNAVAILABLE, lambda: self.pod("web", kind="ec2"), "cloud.boot_limit", "port 7474")
+        self.assertGreaterEqual(self.cloud.now() - begun, 2)
+        (machine,) = self.cloud.machines.values()
+        self.none_left()
+        self.assertIsNotNone(machine.ended)
 
 
 @faults.spread

@@ -73,6 +73,15 @@ class Refused(cloud_pods.CloudTest):
         self.cloud.broken = ("ZONE_RESOURCE_POOL_EXHAUSTED", "does not have enough resources available")
         self.assertFails(Code.RESOURCE_EXHAUSTED, lambda: self.pod("web", kind="gce"), "enough resources")
         self.assertEqual({}, dict(self.cloud.machines))
+        for code, status, word, text in (
+                (Code.RESOURCE_EXHAUSTED, 403, "quotaExceeded", "Quota 'CPUS' exceeded. Limit: 8.0 in region eu-test1."),
+                (Code.INVALID_ARGUMENT, 404, "notFound", "The resource 'projects/p/global/images/agent' was not found")):
+            with self.subTest(word):
+                self.cloud.fail["insert"] = [(status, word, text)]
+                self.node.clear()
+                self.assertFails(code, lambda: self.pod("web", kind="gce"), text)
+                self.none_left()
+        self.assertEqual({}, dict(self.cloud.machines))
         with nacre_test.Node(config=self.cloud.config(), env=self.cloud.env()) as node:
             with self.assertRaises(grpc.RpcError) as caught:
                 node.runtime.RunPod(runtime_pb2.RunPodRequest(meta=runtime_pb2.Meta(name="web"), kind="gce", containers=[steps.container("true")]))

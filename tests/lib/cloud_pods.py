@@ -17,11 +17,12 @@ class CloudTest(steps.StepsTest):
     """One cloud and one node; each test ends with no machine in the cloud and no record."""
 
     FAKE = None                                                      # the module of the fake
+    BOOT = "15m"                                                     # cloud.boot_limit
 
     @classmethod
     def setUpClass(cls):
         cls.cloud = cls.FAKE.Cloud().__enter__()
-        cls.node = nacre_test.Node(config=cls.cloud.config(f"    agent_image: {cls.cloud.agent}\n"), env=cls.cloud.env())
+        cls.node = nacre_test.Node(config=cls.cloud.config(f"    agent_image: {cls.cloud.agent}\n", boot=cls.BOOT), env=cls.cloud.env())
         try:
             cls.image("busybox")
             cls.prepare()

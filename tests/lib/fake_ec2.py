@@ -208,8 +208,8 @@ class Cloud(fake_cloud.Cloud):
 
     # -- what a node is told --
 
-    def config(self, more="", poll="100ms", settle="1s", lease="24h"):
-        return (f"cloud:\n  poll: {poll}\n  settle: {settle}\n  lease: {lease}\n  ec2:\n    region: {self.region}\n    endpoint: {self.url}\n"
+    def config(self, more="", poll="100ms", settle="1s", lease="24h", boot="15m"):
+        return (f"cloud:\n  poll: {poll}\n  boot_limit: {boot}\n  settle: {settle}\n  lease: {lease}\n  ec2:\n    region: {self.region}\n    endpoint: {self.url}\n"
                 f"    subnet: subnet-1\n    security_groups: [ sg-1, sg-2 ]\n"
                 f'    types: [ "big=8:32GiB:0.4", "small=2:2GiB:0.02" ]\n{more}')
 

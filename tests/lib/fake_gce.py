@@ -162,8 +162,8 @@ class Cloud(fake_cloud.Cloud):
         super().__exit__()
         self.place.cleanup()
 
-    def config(self, more="", lease="24h"):
-        return (f"cloud:\n  poll: 100ms\n  settle: 1s\n  lease: {lease}\n  gce:\n    project: {PROJECT}\n    zone: {ZONE}\n"
+    def config(self, more="", lease="24h", boot="15m"):
+        return (f"cloud:\n  poll: 100ms\n  boot_limit: {boot}\n  settle: 1s\n  lease: {lease}\n  gce:\n    project: {PROJECT}\n    zone: {ZONE}\n"
                 f"    endpoint: http://{self.host}/compute/v1\n    subnet: sub\n    tags: [ web ]\n"
                 f'    types: [ "big=8:32GiB:0.4", "small=2:2GiB:0.02" ]\n{more}')
 
