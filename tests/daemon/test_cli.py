@@ -448,6 +448,23 @@ class Complaints(unittest.TestCase):
         self.assertIn("the chain FORWARD of the table ip filter", seen["forwarding"]["cause"])
         self.assertIn("nacre+", seen["forwarding"]["cure"])
 
+    def test_doctor_sees_drivers_and_ipv6(self):
+        def rows(prepare):
+            done = subprocess.run(["unshare", "-n", "sh", "-c", f"{prepare}; exec \"$0\" doctor -o json", nacre_test.BINARY],
+                                  capture_output=True, text=True, check=False, timeout=100 * nacre_test.SLOWNESS)
+            return {row["check"]: row for row in json.loads(done.stdout)}
+        seen = rows("sysctl -qw net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0")
+        self.assertTrue(seen["IPv6"]["ok"])
+        self.assertFalse(rows("sysctl -qw net.ipv6.conf.default.disable_ipv6=1")["IPv6"]["ok"])
+        for kind in ("macvlan", "ipvlan"):
+            made = subprocess.run(["unshare", "-n", "sh", "-c", f"ip link add up0 type veth peer name far0 && ip link add link up0 name low0 type {kind}"],
+                                  capture_output=True, check=False).returncode == 0
+            self.assertEqual((made, False), (seen[kind]["ok"], seen[kind]["essential"]), seen[kind])
+            self.assertEqual(not made, f"modprobe {kind}" in (seen[kind]["cure"] or ""))
+        made = subprocess.run(["unshare", "-n", "nft", "add table bridge t; add chain bridge t c { type filter hook forward priority 0; }"],
+                              capture_output=True, check=False).returncode == 0
+        self.assertEqual(made, seen["bridge filter"]["ok"])
+
     def test_doctor_advises_a_kernel_for_machines(self):
         """The kernel's own word counts: distributions carry the mitigation back to older versions."""
         folder = "/sys/devices/system/cpu/vulnerabilities"

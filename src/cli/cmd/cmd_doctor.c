@@ -29,11 +29,6 @@
 #include "isolate/disk/erofs_file.h"
 #include "isolate/disk/quota.h"
 #include "isolate/seccomp/confine.h"
-#include "net/filter/filter.h"
-#include "net/filter/policy.h"
-#include "net/netlink/link.h"
-#include "net/port/inside.h"
-#include "net/port/tap.h"
 #include "vm/probe/probe_record.h"
 #include "vm/qemu/qemu_driver.h"
 
@@ -286,84 +281,6 @@ static bool qemu(const struct cli *cli, char **ret_detail)
 	return is_there;
 }
 
-/* In a network namespace of its own, which is gone afterwards. */
-static bool doctor_inside(inside_fn fn, char **ret_detail)
-{
-	struct error err = ERROR_INIT;
-	int r = inside_run(INSIDE_NEW, fn, NULL, &err);
-
-	*ret_detail = xstrdup(r < 0 ? error_text(&err) : "can be made");
-	return r >= 0;
-}
-
-static int doctor_make_tap(void *arg, struct error *err)
-{
-	int fd = tap_open("tap0", err);
-
-	(void)fd_close(fd);
-	return fd < 0 ? fd : 0;
-}
-
-static bool tap_devices(const struct cli *cli, char **ret_detail)
-{
-	return doctor_inside(doctor_make_tap, ret_detail);
-}
-
-static int doctor_make_bridge(void *arg, struct error *err)
-{
-	const struct link_veth veth = { .name = "veth0", .peer = "veth1", .peer_ns_fd = -1 };
-	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
-	int r;
-
-	r = netlink_open(&nl, err);
-	if (r == 0)
-		r = link_add_bridge(&nl, "bridge0", NULL, NULL, err);
-	return r < 0 ? r : link_add_veth(&nl, &veth, NULL, err);
-}
-
-static bool bridges(const struct cli *cli, char **ret_detail)
-{
-	return doctor_inside(doctor_make_bridge, ret_detail);
-}
-
-static int doctor_make_filter(void *arg, struct error *err)
-{
-	const struct filter_state none = { .networks = NULL };
-	struct filter *f = NULL;
-	int r = filter_new(&f, err);
-
-	if (r == 0)
-		r = filter_sync(f, &none, err);
-	(void)filter_free(f);
-	return r;
-}
-
-static bool packet_filter(const struct cli *cli, char **ret_detail)
-{
-	return doctor_inside(doctor_make_filter, ret_detail);
-}
-
-/* Here, and not in a namespace of its own: it is about the rules of others. */
-static bool forwarding(const struct cli *cli, char **ret_detail)
-{
-	struct policy_chain *list = NULL;
-	struct error err = ERROR_INIT;
-	size_t n = 0;
-	int r = policy_list(&list, &n, &err);
-
-	if (r < 0)
-		*ret_detail = xstrdup(error_text(&err));
-	else if (n > 0)
-		*ret_detail =
-			xformat("the chain %s of the table %s %s drops what none of its rules "
-				"accepts",
-				list[0].chain, list[0].family, list[0].table);
-	else
-		*ret_detail = xstrdup("no chain of others drops it");
-	free(list);
-	return r == 0 && n == 0;
-}
-
 static bool mkfs_erofs(const struct cli *cli, char **ret_detail)
 {
 	static const char *const places[] = { "/usr/bin/mkfs.erofs", "/usr/sbin/mkfs.erofs" };
@@ -497,21 +414,6 @@ static const struct check checks[] = {
 	  "run Linux 6.1.152, 6.6.106, 6.12.47 or newer of these series, or 6.17 or newer" },
 	{ "QEMU", false, qemu, "no instance can be a virtual machine",
 	  "apt-get install qemu-system-x86" },
-	{ "TAP devices", false, tap_devices,
-	  "no virtual machine can have a network, so none can start",
-	  "run as root; modprobe tun, or run a kernel with CONFIG_TUN; give /dev/net/tun to nacre "
-	  "where it stands in a container" },
-	{ "bridge and veth", false, bridges,
-	  "no virtual machine can start; no instance can have a network device of another one",
-	  "run as root; modprobe bridge veth, or run a kernel with CONFIG_BRIDGE and CONFIG_VETH" },
-	{ "packet filter", false, packet_filter, "no pod can be on a network",
-	  "run as root; modprobe nf_tables nft_ct nft_chain_nat nft_nat nft_masq nft_fib_inet "
-	  "nft_reject_inet nft_connlimit; or run pods with --network none or host" },
-	{ "forwarding", false, forwarding,
-	  "pods may reach neither each other nor the world, unless that chain accepts the links "
-	  "nacre+",
-	  "iptables -I FORWARD -i nacre+ -j ACCEPT; iptables -I FORWARD -o nacre+ -j ACCEPT (with "
-	  "Docker in the chain DOCKER-USER, with ip6tables likewise)" },
 	{ "mkfs.erofs", false, mkfs_erofs,
 	  "no image can be run in a virtual machine, or with images.root: erofs",
 	  "apt install erofs-utils" },
@@ -566,32 +468,44 @@ static void doctor_rows(struct table *t, const struct check *c, bool there, cons
 	}
 }
 
+/* Whether something essential is missing. */
+static bool doctor_look(const struct cli *cli, const struct check *c, struct table *t,
+			struct json *j)
+{
+	_cleanup_str_ char *detail = NULL;
+	bool there = c->look(cli, &detail);
+
+	if (cli->json)
+		doctor_json(j, c, there, detail);
+	else
+		doctor_rows(t, c, there, detail);
+	return !there && c->essential;
+}
+
+struct doctor_part {
+	const struct check *list;
+	size_t n;
+};
+
 int cmd_doctor(const struct cli *cli, const struct args *args)
 {
 	struct table t = TABLE_INIT_WRAPS(3);
 	struct json j = JSON_INIT(stdout);
 	struct error err = ERROR_INIT;
-	size_t n_all =
-		ARRAY_SIZE(checks) + (args_flag(args, "kubernetes") ? doctor_n_kubernetes : 0);
+	const struct doctor_part parts[] = {
+		{ checks, ARRAY_SIZE(checks) },
+		{ doctor_networks, doctor_n_networks },
+		{ doctor_kubernetes, args_flag(args, "kubernetes") ? doctor_n_kubernetes : 0 },
+	};
 	unsigned n_missing = 0;
 
 	if (target_check_local(&cli->daemon, "doctor", &err) < 0)
 		return cli_fail(&err);
 	if (cli->json)
 		json_put_array(&j, NULL);
-	for (size_t i = 0; i < n_all; i++) {
-		const struct check *c = i < ARRAY_SIZE(checks)
-						? &checks[i]
-						: &doctor_kubernetes[i - ARRAY_SIZE(checks)];
-		_cleanup_str_ char *detail = NULL;
-		bool there = c->look(cli, &detail);
-
-		n_missing += !there && c->essential;
-		if (cli->json)
-			doctor_json(&j, c, there, detail);
-		else
-			doctor_rows(&t, c, there, detail);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		for (size_t k = 0; k < parts[i].n; k++)
+			n_missing += doctor_look(cli, &parts[i].list[k], &t, &j);
 	if (cli->json)
 		json_put_end(&j);
 	table_write(&t, stdout, cli->color);

@@ -22,6 +22,9 @@ struct check {
 	const char *cure;
 };
 
+/* Checks of what networks of pods and machines need. */
+extern const struct check doctor_networks[];
+extern const size_t doctor_n_networks;
 /* Further checks, of a kubelet's requirements: --kubernetes. */
 extern const struct check doctor_kubernetes[];
 extern const size_t doctor_n_kubernetes;
