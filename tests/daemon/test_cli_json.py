@@ -78,6 +78,9 @@ class Output(nacre_test.NodeTest):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(1, self.check("cp", "shop:web:/etc/passwd", folder)["entries"])
             self.assertLess(10, self.check("export", "-O", os.path.join(folder, "x.tar"), "-c", "web", "shop")["entries"])
+        self.assertEqual("debug-1", self.check("debug", "-d", "-c", "web", "shop", "--", "sleep", "1000")["name"])
+        self.assertEqual([False, False, True], [c["debug"] for c in self.check("inspect", "shop")["containers"]])
+        self.node.cli("stop", "-t", "0", "-c", "debug-1", "shop")
         self.node.cli("exec", "-c", "web", "shop", "touch", "/made")
         self.assertEqual([{"change": "A", "path": "/made"}], self.check("diff", "-c", "web", "shop"))
         self.assertIn("sleep 1000", {p["command"] for p in self.check("processes", "shop")})

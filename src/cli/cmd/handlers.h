@@ -35,6 +35,9 @@ int cmd_processes(const struct cli *cli, const struct args *args);
 int cmd_prune(const struct cli *cli, const struct args *args);
 int cmd_system_df(const struct cli *cli, const struct args *args);
 int cmd_system_prune(const struct cli *cli, const struct args *args);
+/* cmd_debug.c */
+int cmd_debug(const struct cli *cli, const struct args *args);
+
 /* cmd_diff.c */
 int cmd_diff(const struct cli *cli, const struct args *args);
 /* cmd_stats.c */

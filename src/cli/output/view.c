@@ -290,6 +290,7 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	view_devices(j, c->devices, c->n_devices);
 	json_put_bool(j, "init", c->init);
 	json_put_bool(j, "init_container", c->init_container);
+	json_put_bool(j, "debug", c->debug);
 	view_container_restart(j, c->restart, c->restart_count, c->stopped);
 	health_view(j, c);
 	json_put_end(j);

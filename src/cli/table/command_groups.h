@@ -8,6 +8,7 @@
 extern const struct command_table command_table;
 
 extern const struct command_group command_group_work;    /* workloads, and their control */
+extern const struct command_group command_group_debug;   /* containers beside others */
 extern const struct command_group command_group_files;   /* files of containers */
 extern const struct command_group command_group_image;   /* images */
 extern const struct command_group command_group_machine; /* foreign systems, guest sets */

@@ -9,10 +9,10 @@
  */
 
 static const struct command_group *const groups[] = {
-	&command_group_work,   &command_group_files,   &command_group_health,
-	&command_group_image,  &command_group_network, &command_group_volume,
-	&command_group_secret, &command_group_machine, &command_group_cloud,
-	&command_group_system, &command_group_node,
+	&command_group_work,   &command_group_debug,  &command_group_files,
+	&command_group_health, &command_group_image,  &command_group_network,
+	&command_group_volume, &command_group_secret, &command_group_machine,
+	&command_group_cloud,  &command_group_system, &command_group_node,
 };
 
 const struct command_table command_table = { groups, ARRAY_SIZE(groups),

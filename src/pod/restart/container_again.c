@@ -50,6 +50,9 @@ int container_check_start(const struct pod_container *c, struct error *err)
 		return error_refuse(err, ERROR_UNSUPPORTED,
 				    "%s/%s is in a machine, in whose memory its files are", w->path,
 				    c->name);
+	if (c->is_debug)
+		return error_field(err, ERROR_INVALID, "container",
+				   "%s is a debug container, which is removed at its end", c->name);
 	if (c->is_init && !pod_container_is_sidecar(c))
 		return error_field(err, ERROR_INVALID, "container",
 				   "%s is an init container, which runs once at each start of %s",

@@ -69,7 +69,7 @@ static bool restart_were_stopped(const struct workload *w)
 	for (size_t i = 0; i < w->n_containers; i++) {
 		const struct pod_container *c = w->containers[i];
 
-		if (c->is_init)
+		if (c->is_init || c->is_debug)
 			continue;
 		if (!c->stopped)
 			return false;

@@ -226,7 +226,7 @@ void health_begin(struct pod_container *c)
 	int r;
 
 	/* Kubernetes has probes of its own. */
-	if (c->health || !config->health || c->workload->lasts ||
+	if (c->health || !config->health || c->workload->lasts || c->is_debug ||
 	    (c->is_init && !pod_container_is_sidecar(c)) ||
 	    c->workload->kind == WORKLOAD_EXECUTABLE || c->workload->kind == WORKLOAD_VM)
 		return;

@@ -190,7 +190,8 @@ void workload_ask_to_end(struct workload *w)
 	/* Sidecars end behind the others (pod/workload/order.h). */
 	for (size_t i = 0; i < w->n_containers; i++)
 		if (w->killed || !pod_container_is_sidecar(w->containers[i]))
-			pod_container_end(w->containers[i], w->killed);
+			pod_container_end(w->containers[i],
+					  w->killed || w->containers[i]->is_debug);
 }
 
 /* Its containers do not end by the signals that they were sent. */
@@ -304,7 +305,7 @@ static void pod_container_started(struct pod_container *c, const struct containe
 	}
 	FAILPOINT_AFTER("container.started");
 	if (w->killed || w->state == WORKLOAD_STOPPING)
-		pod_container_end(c, w->killed);
+		pod_container_end(c, w->killed || c->is_debug);
 	else if (c->is_leaving || c->stop_by || c->stopped)
 		pod_container_end(c, c->is_leaving);
 	loop_defer_schedule(&w->defer);
@@ -414,7 +415,7 @@ static void workload_on_started(void *userdata, const struct container_view *vie
 {
 	struct pod_container *c = userdata;
 
-	if (!view && c->workload->lasts)
+	if (!view && (c->workload->lasts || c->is_debug))
 		failure_keep_member(c, err);
 	else if (!view)
 		failure_refuse_limit(c->workload, c, err);
@@ -552,7 +553,7 @@ static bool workload_all_ended(const struct workload *w)
 	for (size_t i = 0; i < w->n_containers; i++)
 		if (!container_is_over(w->containers[i]))
 			return false;
-	return true;
+	return !members_have_debug(w);
 }
 
 static void workload_check_ended(struct workload *w)
@@ -561,8 +562,10 @@ static void workload_check_ended(struct workload *w)
 		return;
 	if (workload_has_ended(w) || w->n_starting > 0 || !w->asked)
 		return;
-	if (!w->lasts && order_is_over(w))
+	if (!w->lasts && order_is_over(w)) {
 		order_end_sidecars(w);
+		members_end_debug(w);
+	}
 	if (!workload_all_ended(w))
 		return;
 	FAILPOINT_BEFORE("workload.end");
@@ -730,9 +733,8 @@ static void workload_on_defer(struct loop_defer *d)
 	w->start_due = false;
 	workload_check_started(w);
 	container_restart_look(w);
-	if (w->lasts)
-		members_settle(w);
-	else if (w->asked && (w->killed || w->state == WORKLOAD_STOPPING))
+	members_settle(w);
+	if (!w->lasts && w->asked && (w->killed || w->state == WORKLOAD_STOPPING))
 		order_skip(w, "its workload was stopped");
 	workload_check_ended(w);
 	waiter_tell_due(w);
@@ -741,7 +743,7 @@ static void workload_on_defer(struct loop_defer *d)
 	if (w->auto_remove && w->state != WORKLOAD_CREATED)
 		workload_event(w, WORKLOAD_REMOVE);
 	workload_take_down(w);
-	if (w->taken_down && plug_is_released(w)) {
+	if (w->taken_down && plug_is_released(w) && !members_have_debug(w)) {
 		restart_look(w);
 		waiter_tell_down(w);
 	}

@@ -126,6 +126,7 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 	c->terminal = spec->terminal;
 	c->hold_output = spec->hold_output;
 	c->is_init = spec->is_init;
+	c->is_debug = spec->is_debug;
 	c->restart = spec->restart;
 	c->requires = spec->requires;
 	c->read_only_root = spec->read_only_root;

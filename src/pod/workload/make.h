@@ -28,6 +28,7 @@ struct pod_container_spec {
 	struct terminal_size terminal;
 	bool hold_output;
 	bool is_init;                /* it ends before others begin (pod/workload/order.h) */
+	bool is_debug;               /* for sandbox_create_container() alone */
 	struct restart_rule restart; /* its own (pod/restart/container_restart.h) */
 	struct pod_requires requires;
 	const struct pod_mount_spec *mounts;

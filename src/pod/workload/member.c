@@ -15,6 +15,7 @@
 #include "pod/workload/failure.h"
 #include "pod/workload/health.h"
 #include "pod/workload/make.h"
+#include "pod/workload/pause.h"
 #include "pod/workload/publish.h"
 #include "pod/workload/remote.h"
 #include "pod/workload/waiter.h"
@@ -168,9 +169,11 @@ static bool member_remove(struct pod_container *c)
 
 static bool member_may_go(const struct pod_container *c)
 {
-	return c->is_leaving && !c->starting && !c->awaits_disk &&
-	       c->phase != POD_CONTAINER_REMOVING &&
-	       (c->phase == POD_CONTAINER_CREATED || pod_container_has_ended(c));
+	if (c->starting || c->awaits_disk || c->phase == POD_CONTAINER_REMOVING)
+		return false;
+	if (c->is_debug && pod_container_has_ended(c))
+		return true;
+	return c->is_leaving && (c->phase == POD_CONTAINER_CREATED || pod_container_has_ended(c));
 }
 
 static void member_settle(struct pod_container *c)
@@ -207,6 +210,27 @@ void members_settle(struct workload *w)
 {
 	/* From behind: those that go are taken out. */
 	for (size_t i = w->n_containers; i > 0; i--)
-		if (i <= w->n_containers)
+		if (i <= w->n_containers && (w->lasts || w->containers[i - 1]->is_debug))
 			member_settle(w->containers[i - 1]);
+}
+
+bool members_have_debug(const struct workload *w)
+{
+	/* They are the last ones. */
+	return w->n_containers > 0 && w->containers[w->n_containers - 1]->is_debug;
+}
+
+void members_end_debug(struct workload *w)
+{
+	for (size_t i = 0; i < w->n_containers; i++) {
+		struct pod_container *c = w->containers[i];
+
+		if (!c->is_debug || pod_container_has_ended(c) || pod_container_is_created(c) ||
+		    c->starting || c->stop_by)
+			continue;
+		if (c->paused)
+			pause_let_go(c);
+		pod_container_end(c, true);
+		member_end_by(c, clock_mono() + MEMBER_KILL_AGAIN);
+	}
 }

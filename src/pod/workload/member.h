@@ -16,7 +16,12 @@ void member_leave(struct pod_container *c);
 int member_await_root(struct pod_container *c, struct error *err);
 /* It is to end by that time, and is killed then. */
 void member_end_by(struct pod_container *c, nsec_t stop_by);
-/* Makes true what is wanted of each container; some may be gone behind this. */
+/* Makes true what is wanted of each container of a sandbox, or of the debug containers of another
+ * workload; some may be gone behind this. */
 void members_settle(struct workload *w);
+/* Debug containers are left. */
+bool members_have_debug(const struct workload *w);
+/* Kills them, as nothing else of their workload runs. */
+void members_end_debug(struct workload *w);
 
 #endif

@@ -90,10 +90,11 @@ int workload_exit_code(const struct workload *w)
 {
 	/* One that could not be started is why the others were stopped. */
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (w->containers[i]->status.state == CONTAINER_FAILED)
+		if (w->containers[i]->status.state == CONTAINER_FAILED &&
+		    !w->containers[i]->is_debug)
 			return w->containers[i]->status.exit_code;
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (w->containers[i]->status.exit_code != 0 &&
+		if (w->containers[i]->status.exit_code != 0 && !w->containers[i]->is_debug &&
 		    !pod_container_is_sidecar(w->containers[i]))
 			return w->containers[i]->status.exit_code;
 	return 0;
@@ -109,11 +110,16 @@ bool pod_container_is_to_blame(const struct pod_container *c)
 
 struct pod_container *workload_container(struct workload *w, const char *name, struct error *err)
 {
-	if (str_empty(name) && w->n_containers == 1)
-		return w->containers[0];
 	if (str_empty(name)) {
+		size_t n = 0;
+
+		/* The others are in front of those that look at them. */
+		while (n < w->n_containers && !w->containers[n]->is_debug)
+			n++;
+		if (n == 1)
+			return w->containers[0];
 		(void)error_field(err, ERROR_INVALID, "container", "required, %s has %zu of them",
-				  w->path, w->n_containers);
+				  w->path, n);
 		return NULL;
 	}
 	for (size_t i = 0; i < w->n_containers; i++)

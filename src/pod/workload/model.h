@@ -214,6 +214,7 @@ struct pod_container {
 	bool has_old_names; /* its /etc/hosts is out of date, as it could not be written */
 	bool seen;          /* its keeper has spoken of it in this life of the daemon */
 	bool is_init;       /* it runs to its end before others begin (pod/workload/order.h) */
+	bool is_debug;      /* it came to look at another one (pod/workload/sandbox.h) */
 	struct pod_requires requires; /* likewise: of those that come before it */
 	bool ending;                  /* a sidecar that is stopped, as nobody needs it any more */
 	/* Its start again alone (pod/restart/container_restart.h). */

@@ -171,7 +171,7 @@ bool order_is_next(const struct pod_container *c, const struct pod_container *fi
 bool order_is_over(const struct workload *w)
 {
 	for (size_t i = 0; i < w->n_containers; i++)
-		if (!pod_container_is_sidecar(w->containers[i]) &&
+		if (!pod_container_is_sidecar(w->containers[i]) && !w->containers[i]->is_debug &&
 		    !container_is_over(w->containers[i]))
 			return false;
 	return true;

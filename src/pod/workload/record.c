@@ -112,7 +112,9 @@ static struct run_container record_of_container(const struct pod_container *c, c
 		.own_log = c->has_own_log,
 		.volumes = volumes,
 		.health = health_word(c->health_status),
-		.role = c->is_init ? "init" : "",
+		.role = c->is_debug  ? "debug"
+			: c->is_init ? "init"
+				     : "",
 		.restart = restart_policy_word(c->restart.policy),
 		.restart_max = c->restart.max,
 		.restart_count = c->restart_count,
@@ -159,9 +161,13 @@ static int record_keep_containers(const struct workload *w, struct run_kept *kep
 {
 	kept->containers = calloc(w->n_containers + 1, sizeof(*kept->containers));
 	for (size_t i = 0; kept->containers && i < w->n_containers; i++) {
-		char *volumes = record_volumes(w->containers[i]);
+		char *volumes;
 
-		kept->containers[i] = record_of_container(w->containers[i], volumes);
+		if (w->containers[i]->is_debug)
+			continue;
+		volumes = record_volumes(w->containers[i]);
+		kept->containers[kept->n_containers++] =
+			record_of_container(w->containers[i], volumes);
 		if (!volumes)
 			return -ENOMEM;
 	}
@@ -172,8 +178,7 @@ int record_keep(struct run_store *s, const struct workload *w, char **ret, struc
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_str_ char *wish = NULL;
-	struct run_kept kept = { .workload = record_of_workload(w),
-				 .n_containers = w->n_containers };
+	struct run_kept kept = { .workload = record_of_workload(w) };
 	int r = record_wish(s, w, &wish, err);
 
 	if (r < 0)
@@ -182,7 +187,7 @@ int record_keep(struct run_store *s, const struct workload *w, char **ret, struc
 	r = record_keep_containers(w, &kept);
 	if (r == 0)
 		r = run_kept_write(&b, &kept);
-	for (size_t i = 0; kept.containers && i < w->n_containers; i++)
+	for (size_t i = 0; i < kept.n_containers; i++)
 		free((void *)(uintptr_t)kept.containers[i].volumes);
 	free(kept.containers);
 	*ret = r == 0 ? buf_take_str(&b) : NULL;
@@ -332,6 +337,7 @@ static int record_fill(void *data, const struct run_container *r)
 	c->has_own_log = c->log_begun = r->own_log;
 	c->health_status = record_health(r->health);
 	c->is_init = str_eq(r->role, "init");
+	c->is_debug = str_eq(r->role, "debug");
 	c->restart.policy = restart_policy_of(r->restart);
 	c->restart.max = r->restart_max;
 	c->restart_count = r->restart_count;

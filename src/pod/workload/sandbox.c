@@ -29,20 +29,22 @@
 static int sandbox_check(const struct workload *w, const struct pod_container_spec *spec,
 			 struct error *err)
 {
-	if (!w->lasts)
+	const char *what = w->lasts ? "sandbox" : workload_kind_word(w->kind);
+
+	if (!w->lasts && !spec->is_debug)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s is no sandbox: its containers came with it", w->path);
 	if (w->state != WORKLOAD_RUNNING)
-		return error_refuse(err, ERROR_PRECONDITION, "the sandbox %s is %s", w->path,
+		return error_refuse(err, ERROR_PRECONDITION, "the %s %s is %s", what, w->path,
 				    workload_state_word(w->state));
 	if (w->n_containers >= WORKLOAD_CONTAINERS_MAX)
 		return error_refuse(err, ERROR_EXHAUSTED,
-				    "the sandbox %s has %d containers already, its limit", w->path,
+				    "the %s %s has %d containers already, its limit", what, w->path,
 				    WORKLOAD_CONTAINERS_MAX);
 	for (size_t i = 0; i < w->n_containers; i++)
 		if (str_eq(w->containers[i]->name, spec->name))
 			return error_refuse(err, ERROR_EXISTS,
-					    "the sandbox %s has a container %s already", w->path,
+					    "the %s %s has a container %s already", what, w->path,
 					    spec->name);
 	return 0;
 }
@@ -204,7 +206,7 @@ int sandbox_stop_container(struct pod_container *c, int sig, nsec_t grace, workl
 	if (pod_container_is_created(c))
 		return error_refuse(err, ERROR_PRECONDITION, "%s/%s was not started", w->path,
 				    c->name);
-	if (waiter_add(w, WAITER_ENDED, c, done, userdata) < 0)
+	if (waiter_add(w, c->is_debug ? WAITER_REMOVED : WAITER_ENDED, c, done, userdata) < 0)
 		return error_set(err, -ENOMEM, "stop %s/%s", w->path, c->name);
 	loop_defer_schedule(&w->defer);
 	if (pod_container_has_ended(c))

@@ -13,6 +13,11 @@
  *
  * A container that was created is gone with the daemon's end if nobody has started it: it is FAILED
  * then, as one is whose sandbox is stopped first.
+ *
+ * Any other pod or cell of this kernel takes debug containers in the same way
+ * (pod_container_spec.is_debug), behind those that came with it. One is removed as soon as it has
+ * ended. Its workload does not wait for it: it is killed when the others have ended, or are told
+ * to, and counts for nothing that is said of the whole.
  */
 
 /*
@@ -36,7 +41,7 @@ int sandbox_start_container(struct pod_container *c, workload_fn done, void *use
 			    struct error *err);
 /*
  * Asks one to end by this signal (0: as its image wants), and kills it after `grace`; done when it
- * has ended. A second call sends no second signal; the earlier end of both counts.
+ * has ended (a debug container: when it is gone). A second call sends no second signal; the earlier end of both counts.
  * ERROR_PRECONDITION where it was not started.
  */
 int sandbox_stop_container(struct pod_container *c, int sig, nsec_t grace, workload_fn done,

@@ -20,7 +20,7 @@ static char *convert_str(const char *s)
 	return (char *)(uintptr_t)(s ? s : "");
 }
 
-static Nacre__V1__Container *convert_container(struct arena *a, struct pod_container *c)
+Nacre__V1__Container *convert_one(struct arena *a, struct pod_container *c)
 {
 	Nacre__V1__Container *m = arena_alloc(a, sizeof(*m));
 
@@ -45,6 +45,7 @@ static Nacre__V1__Container *convert_container(struct arena *a, struct pod_conta
 	m->stdin = c->stdin_open;
 	m->restart_count = c->restart_count;
 	m->stopped = c->stopped;
+	m->debug = c->is_debug;
 	settings_show(a, m, c->settings);
 	return health_show(a, m, c) < 0 ? NULL : m;
 }
@@ -55,7 +56,7 @@ static int convert_containers(struct arena *a, struct workload *w, Nacre__V1__Wo
 	if (!m->containers)
 		return -1;
 	for (size_t i = 0; i < w->n_containers; i++) {
-		m->containers[i] = convert_container(a, w->containers[i]);
+		m->containers[i] = convert_one(a, w->containers[i]);
 		if (!m->containers[i])
 			return -1;
 	}

@@ -15,6 +15,8 @@
  */
 
 Nacre__V1__Workload *convert_workload(struct arena *a, struct workload *w);
+/* One of its containers, likewise. */
+Nacre__V1__Container *convert_one(struct arena *a, struct pod_container *c);
 /* A set of fields of Workload by their numbers; ERROR_INVALID names the entry: "fields[2]". No
  * names are all of them. */
 int convert_fields(char *const *names, size_t n, uint64_t *ret, struct error *err);

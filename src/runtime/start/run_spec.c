@@ -5,6 +5,7 @@
 
 #include "base/memory/arena.h"
 #include "base/text/str.h"
+#include "image/image.h"
 #include "instance/choose.h"
 #include "instance/instance.h"
 #include "pod/restart/restart.h"
@@ -476,29 +477,185 @@ static int specify_networks(struct arena *a, const struct workload *w, struct ru
 	return 0;
 }
 
-int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
-		      const char *wish, struct workload_spec *spec, struct instance_nic *nic,
-		      struct error *err)
+static int specify_read(const struct runtime_service *s, struct arena *a, const struct workload *w,
+			const char *wish, struct run_request *q, struct error *err)
 {
 	bool is_pod = w->kind == WORKLOAD_POD;
 	const void *m = settings_message(a,
 					 is_pod ? &aurae__runtime__v0__run_pod_request__descriptor
 						: &aurae__runtime__v0__run_cell_request__descriptor,
 					 wish);
-	struct run_request q;
 	int r;
 
 	if (!m)
 		return error_set(err, -EBADMSG, "read the request that %s was made for", w->path);
-	q = is_pod ? run_pod_request(s, m) : run_cell_request(s, m);
-	q.wish = w->choice.kind;
-	q.create_only = false;
-	r = specify_containers(a, w, &q.what, err);
-	if (r == 0)
-		r = specify_networks(a, w, &q, err);
+	*q = is_pod ? run_pod_request(s, m) : run_cell_request(s, m);
+	q->wish = w->choice.kind;
+	q->create_only = false;
+	r = specify_containers(a, w, &q->what, err);
+	return r < 0 ? r : specify_networks(a, w, q, err);
+}
+
+int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
+		      const char *wish, struct workload_spec *spec, struct instance_nic *nic,
+		      struct error *err)
+{
+	struct run_request q;
+	int r = specify_read(s, a, w, wish, &q, err);
+
 	if (r < 0)
 		return r;
 	*spec = (struct workload_spec){ .kind = w->kind, .name = name_last(w->path) };
 	r = run_take_network(&q, spec, err);
 	return r < 0 ? r : run_specify(s, a, &q, spec, nic, err);
+}
+
+/* ---- a debug container ---- */
+
+/* What nobody needs in it. */
+static int debug_check(const Aurae__Runtime__V0__Container *c, struct error *err)
+{
+	const char *field = c->init_container ? "spec.init_container"
+			    : c->n_requires   ? "spec.requires"
+			    : c->restart      ? "spec.restart"
+			    : c->health       ? "spec.health"
+					      : NULL;
+
+	if (field)
+		return error_field(err, ERROR_INVALID, field,
+				   "not of a debug container, which runs once");
+	for (size_t i = 0; i < c->n_mounts; i++)
+		if (c->mounts[i]->anonymous)
+			return error_field(err, ERROR_INVALID, "spec.mounts",
+					   "[%zu].anonymous: a debug container has no volume of "
+					   "its own: name one",
+					   i);
+	return 0;
+}
+
+/* "debug-N", the first that is free. NULL without memory. */
+static char *debug_name(struct arena *a, const struct workload *w)
+{
+	for (unsigned n = 1;; n++) {
+		char *name = arena_printf(a, "debug-%u", n);
+		bool taken = false;
+
+		for (size_t i = 0; name && i < w->n_containers; i++)
+			taken = taken || str_eq(w->containers[i]->name, name);
+		if (!taken)
+			return name;
+	}
+}
+
+/* Capabilities on top of those that it has otherwise. */
+static int debug_take_caps(struct arena *a, Aurae__Runtime__V0__Container *c,
+			   const Nacre__V1__DebugRequest *own, struct error *err)
+{
+	Aurae__Runtime__V0__Security *m = arena_alloc(a, sizeof(*m));
+	size_t n = c->security ? c->security->n_cap_add : 0;
+	char **all = arena_zalloc(a, n + own->n_cap_add + 1, sizeof(char *));
+
+	if (own->n_cap_add == 0)
+		return 0;
+	if (!m || !all)
+		return error_set(err, -ENOMEM, "cap_add");
+	aurae__runtime__v0__security__init(m);
+	if (c->security)
+		*m = *c->security;
+	for (size_t i = 0; i < n; i++)
+		all[i] = m->cap_add[i];
+	for (size_t i = 0; i < own->n_cap_add; i++)
+		all[n++] = own->cap_add[i];
+	m->cap_add = all;
+	m->n_cap_add = n;
+	c->security = m;
+	return 0;
+}
+
+/* The image of the target, by its name where that is still the name of it. */
+static char *debug_image(const struct runtime_service *s, const struct pod_container *target)
+{
+	const struct image *image = image_store_find(s->images, target->image_name, NULL);
+
+	return image && str_eq(image->id, target->image_id) ? target->image_name : target->image_id;
+}
+
+/* of: what was asked for of the target. */
+static int debug_complete(const struct runtime_service *s, struct arena *a,
+			  struct pod_container *target, const Aurae__Runtime__V0__Container *of,
+			  const Nacre__V1__DebugRequest *own, Aurae__Runtime__V0__Container *c,
+			  struct error *err)
+{
+	const struct process_identity *id = pod_container_identity(target);
+
+	if (str_empty(c->image))
+		c->image = debug_image(s, target);
+	if (str_empty(c->name))
+		c->name = debug_name(a, target->workload);
+	if (str_empty(c->user))
+		c->user = id ? arena_printf(a, "%u:%u", id->uid, id->gid)
+			     : arena_strdup(a, target->user);
+	if (!c->security)
+		c->security = of->security;
+	if (!c->name || !c->user)
+		return error_set(err, -ENOMEM, "debug container");
+	return debug_take_caps(a, c, own, err);
+}
+
+void run_debug_blame(struct error *err)
+{
+	const char *rest = err->field + strlen("containers[0]");
+	char field[ERROR_FIELD_MAX];
+
+	if (!str_has_prefix(err->field, "containers[0]"))
+		return;
+	(void)str_printf(field, sizeof(field), "spec%.50s", rest);
+	error_rename_field(err, field);
+}
+
+int run_specify_debug(const struct runtime_service *s, struct arena *a,
+		      struct pod_container *target, const char *wish,
+		      const Nacre__V1__DebugRequest *own, struct workload_spec *spec,
+		      struct error *err)
+{
+	Aurae__Runtime__V0__Container *c = arena_alloc(a, sizeof(*c)), **list;
+	const struct workload *w = target->workload;
+	struct instance_nic nic;
+	struct pod_container_spec *made;
+	struct run_request q;
+	size_t i;
+	int r = specify_read(s, a, w, wish, &q, err);
+
+	list = arena_zalloc(a, 1, sizeof(*list));
+	if (r == 0 && (!c || !list))
+		r = error_set(err, -ENOMEM, "debug container");
+	if (r < 0)
+		return r;
+	aurae__runtime__v0__container__init(c);
+	if (own->spec)
+		*c = *own->spec;
+	i = run_find_container(&q.what, target->name);
+	if (i == q.what.n_containers)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the containers of %s are not those of its request", w->path);
+	r = debug_check(c, err);
+	if (r == 0)
+		r = debug_complete(s, a, target, q.what.containers[i], own, c, err);
+	list[0] = c;
+	q.what.containers = list;
+	q.what.n_containers = 1;
+	*spec = (struct workload_spec){ .kind = w->kind, .name = name_last(w->path) };
+	if (r == 0)
+		r = run_take_network(&q, spec, err);
+	if (r == 0)
+		r = run_specify(s, a, &q, spec, &nic, err);
+	spec->nic = NULL;
+	if (r < 0) {
+		run_debug_blame(err);
+		return r;
+	}
+	made = (struct pod_container_spec *)(uintptr_t)spec->containers;
+	made->is_debug = true;
+	made->security.pids = CONTAINER_PIDS_OTHER;
+	return str_copy(made->security.pids_of, sizeof(made->security.pids_of), target->id);
 }

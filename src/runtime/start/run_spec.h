@@ -2,6 +2,7 @@
 #ifndef NACRE_RUNTIME_RUN_SPEC_H
 #define NACRE_RUNTIME_RUN_SPEC_H
 
+#include "api/nacre.pb-c.h"
 #include "instance/model.h"
 #include "pod/workload/make.h"
 #include "runtime/start/settings.h"
@@ -67,5 +68,14 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
 		      const char *wish, struct workload_spec *spec, struct instance_nic *nic,
 		      struct error *err);
+/* The same for one container more of a workload that runs: `own`, completed from what its request
+ * says of `target`, as DebugRequest has it. spec has that container alone; an error names the field
+ * below "spec". */
+int run_specify_debug(const struct runtime_service *s, struct arena *a,
+		      struct pod_container *target, const char *wish,
+		      const Nacre__V1__DebugRequest *own, struct workload_spec *spec,
+		      struct error *err);
+/* Gives an error about containers[0] the name of the field that this has there. */
+void run_debug_blame(struct error *err);
 
 #endif

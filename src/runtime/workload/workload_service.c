@@ -10,6 +10,7 @@
 #include "runtime/core/convert.h"
 #include "runtime/core/target.h"
 #include "runtime/services.h"
+#include "runtime/start/debug_call.h"
 #include "runtime/start/start_call.h"
 #include "runtime/workload/copy_call.h"
 #include "runtime/workload/diff_call.h"
@@ -82,6 +83,17 @@ static void restart(struct rpc_call *call, const ProtobufCMessage *request, void
 
 	if (start_call_restart(call, userdata,
 			       (const Nacre__V1__RestartRequest *)(const void *)request, &err) < 0)
+		rpc_call_fail(call, &err);
+}
+
+/* ---- Debug ---- */
+
+static void debug(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	struct error err = ERROR_INIT;
+
+	if (debug_call_start(call, userdata, (const Nacre__V1__DebugRequest *)(const void *)request,
+			     &err) < 0)
 		rpc_call_fail(call, &err);
 }
 
@@ -382,6 +394,7 @@ static const struct rpc_method workload_methods[] = {
 	METHOD("Stop", stop, false, stop),
 	METHOD("Start", start, false, start),
 	METHOD("Restart", restart, false, restart),
+	METHOD("Debug", debug, false, debug),
 	METHOD("Rename", rename, false, rename_target),
 	METHOD("Remove", remove, false, remove_target),
 	METHOD("Wait", wait, false, wait),
