@@ -336,6 +336,26 @@ class Helpers(PushTest):
         self.config(auths={self.there.host: {"auth": base64.b64encode(b"user:").decode()}})
         self.assertEqual(self.root, self.run_push().stdout.strip())
 
+    def test_named_on_the_command_line(self):
+        """--creds and --authfile, of a push and of a pull, go before what is kept; -q is silent."""
+        entry = {"auth": base64.b64encode(b"user:wrong").decode()}
+        self.config(auths={self.there.host: entry})
+        mine = self.dir + "/mine.json"
+        with open(mine, "w", encoding="utf-8") as f:
+            json.dump({"auths": {self.there.host: {"auth": base64.b64encode(b"user:secret").decode()}}}, f)
+        for options in (("--creds", "user:secret"), ("--authfile", mine)):
+            for words in (("push", self.name, self.dest), ("pull", self.dest)):
+                done = self.node.cli("image", *words, "-q", *options, env=self.env())
+                self.assertEqual("", done.stderr)
+            self.fails("Unauthenticated")
+        done = self.node.cli("image", "pull", "--authfile", self.dir + "/none", self.dest, check=False, env=self.env())
+        self.assertRegex(done.stderr, "--authfile .*/none: No such file")
+        for word in ("user", ":secret", "user:"):
+            done = self.node.cli("image", "push", "--creds", word, self.name, self.dest, check=False, env=self.env())
+            self.assertRegex(done.stderr, "^nacre: --creds is USER:PASSWORD")
+        done = self.node.cli("image", "push", "--creds", "a:b", "--authfile", mine, self.name, self.dest, check=False, env=self.env())
+        self.assertIn("one of the two", done.stderr)
+
     def test_a_token(self):
         self.there.auth, self.there.identity = "bearer", "refresh-me"
         self.helper("""echo '{"Username":"<token>","Secret":"refresh-me"}'""", credHelpers={self.there.host: "test"}, credsStore="none")

@@ -130,8 +130,10 @@ static int pull_run(struct client *client, struct pull *p, const ProtobufCMessag
 	return p->pulled ? 0 : cli_complain("the daemon did not tell which image this is");
 }
 
-/* One image, with the credentials that the user has for its registry. The exit status. */
-static int pull_one(struct client *client, struct pull *pull, Nacre__V1__PullRequest *request)
+/* One image, with the credentials that the user has for its registry, or (args) has named. The exit
+ * status. */
+static int pull_one(struct client *client, struct pull *pull, const struct args *args,
+		    Nacre__V1__PullRequest *request)
 {
 	Nacre__V1__RegistryAuth auth = NACRE__V1__REGISTRY_AUTH__INIT, *auths[] = { &auth };
 	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(REGISTRY_AUTH_MEMORY_MAX);
@@ -141,7 +143,8 @@ static int pull_one(struct client *client, struct pull *pull, Nacre__V1__PullReq
 	pull->call = (struct client_call){ .type = &nacre__v1__pull_response__descriptor,
 					   .on_message = pull_message };
 	progress_lines_init(&pull->lines);
-	r = registry_auth_find(&auth, &arena, request->image, &err);
+	r = args ? registry_auth_take(&auth, &arena, args, request->image, &err)
+		 : registry_auth_find(&auth, &arena, request->image, &err);
 	if (r < 0)
 		return cli_fail(&err);
 	request->auths = auths;
@@ -167,7 +170,7 @@ int cmd_image_pull(const struct cli *cli, const struct args *args)
 	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
-	return pull_one(client, &pull, &request);
+	return pull_one(client, &pull, args, &request);
 }
 
 /* ---- for who runs something ---- */
@@ -238,7 +241,7 @@ int pull_image_quietly(struct client *client, enum pull_when when, const char *i
 	    (when == PULL_MISSING && !pull_is_missing(client, image)))
 		return 0;
 	request.image = (char *)(uintptr_t)image;
-	status = pull_one(client, &pull, &request);
+	status = pull_one(client, &pull, NULL, &request);
 	if (status && when == PULL_NEWER && !pull_is_missing(client, image)) {
 		(void)cli_complain("warning: %s is taken as it is here", image);
 		return 0;

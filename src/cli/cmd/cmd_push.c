@@ -22,6 +22,7 @@ struct push {
 	struct client_call call;
 	const char *word; /* what it is called when it is done */
 	bool json, pushed;
+	bool quiet; /* nothing is told of how far it is */
 	struct progress_lines lines;
 };
 
@@ -109,9 +110,9 @@ static void push_message(struct client_call *call, const ProtobufCMessage *messa
 	struct push *p = container_of(call, struct push, call);
 	const Nacre__V1__PushResponse *m = (const Nacre__V1__PushResponse *)message;
 
-	if (*m->note)
+	if (*m->note && !p->quiet)
 		push_note(p, m->note);
-	if (m->blob)
+	if (m->blob && !p->quiet)
 		push_blob(p, m->blob);
 	if (m->pushed)
 		push_last(p, m->pushed);
@@ -140,11 +141,12 @@ int cmd_image_push(const struct cli *cli, const struct args *args)
 	struct push push = { .call = { .type = &nacre__v1__push_response__descriptor,
 				       .on_message = push_message },
 			     .word = "pushed",
-			     .json = cli->json };
+			     .json = cli->json,
+			     .quiet = args_flag(args, "quiet") };
 	struct error err = ERROR_INIT;
 	int r;
 
-	r = registry_auth_find(&auth, &arena, args->operands[args->n_operands - 1], &err);
+	r = registry_auth_take(&auth, &arena, args, args->operands[args->n_operands - 1], &err);
 	if (r < 0)
 		return cli_fail(&err);
 	request.image = args->operands[0];

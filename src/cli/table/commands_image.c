@@ -50,9 +50,28 @@ static const struct arg_option options_prune[] = {
 	OPTION_END,
 };
 
+#define AUTHFILE_OPTION                                                                            \
+	{                                                                                          \
+		"authfile", 0, "FILE", "the file of credentials"                                   \
+	}
+
+#define CREDS_OPTION                                                                               \
+	{                                                                                          \
+		"creds", 0, "USER:PASSWORD", "of the registry; seen by all users of this machine"  \
+	}
+
+static const struct arg_option options_push[] = {
+	{ "quiet", 'q', NULL, "tell nothing of how far it is" },
+	AUTHFILE_OPTION,
+	CREDS_OPTION,
+	OPTION_END,
+};
+
 static const struct arg_option options_pull[] = {
 	{ "quiet", 'q', NULL, "tell nothing of how far it is" },
 	{ "platform", 0, "ARCH[/VARIANT]", "of the image, else that of this machine" },
+	AUTHFILE_OPTION,
+	CREDS_OPTION,
 	OPTION_END,
 };
 
@@ -61,11 +80,6 @@ static const struct arg_option options_copy[] = {
 	{ "referrers", 0, NULL, "also what refers to it: signatures, SBOMs, provenance" },
 	OPTION_END,
 };
-
-#define AUTHFILE_OPTION                                                                            \
-	{                                                                                          \
-		"authfile", 0, "FILE", "the file of credentials"                                   \
-	}
 
 static const struct arg_option options_login[] = {
 	{ "username", 'u', "NAME", "as whom, else it is asked for" },
@@ -197,6 +211,7 @@ static const struct command image_commands[] = {
 			"\n"
 			"    nacre image push registry.local/tools/busybox:stable\n"
 			"    nacre image push busybox registry.local/tools/busybox",
+		.options = options_push,
 		.n_min = 1,
 		.n_max = 2,
 		.run = cmd_image_push,
