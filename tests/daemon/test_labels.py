@@ -168,6 +168,16 @@ class Filters(nacre_test.NodeTest):
         self.assertEqual(["web", "zero"], [w["name"] for w in self.node.json("inspect", "web", "zero")])
         document = self.node.json("inspect", "--docker", "web")
         self.assertEqual(("/h", "bind", False), tuple(document[0]["Mounts"][0][k] for k in ("Destination", "Type", "RW")))
+        # What scripts of docker's users look at.
+        self.addCleanup(self.node.cli, "volume", "rm", "kept")
+        self.addCleanup(self.node.cli, "rm", "--force", "asked")
+        self.node.cli("run", "-d", "--name", "asked", "--restart", "on-failure:3", "-v", "kept:/v", "--cap-add", "NET_RAW", "--cap-drop", "KILL",
+                      "busybox", "sleep", "100000")
+        document = self.node.json("inspect", "--docker", "asked")[0]
+        self.assertEqual([{"Type": "volume", "Name": "kept", "Destination": "/v", "RW": True}], document["Mounts"])
+        self.assertEqual(({"Name": "on-failure", "MaximumRetryCount": 3}, False, ["NET_RAW"], ["KILL"]),
+                         tuple(document["HostConfig"][k] for k in ("RestartPolicy", "Privileged", "CapAdd", "CapDrop")))
+        self.assertEqual((0, "linux", False), (document["RestartCount"], document["Platform"], document["State"]["OOMKilled"]))
         done = self.node.cli("inspect", "-F", "{{.Name}}", "nobody", "web", check=False)
         self.assertEqual((125, "/web\n"), (done.returncode, done.stdout))
 

@@ -208,6 +208,7 @@ static void docker_state(struct json *j, const Nacre__V1__Workload *w,
 	json_put_string(j, "Status", ps_status(w));
 	json_put_bool(j, "Running", !ended && !str_eq(ps_status(w), "created"));
 	json_put_bool(j, "Paused", w->paused);
+	json_put_bool(j, "OOMKilled", c && str_has_prefix(c->reason, "OOMKilled"));
 	json_put_integer(j, "Pid", c ? c->pid : w->pid);
 	json_put_integer(j, "ExitCode", w->exit_code);
 	json_put_string(j, "Error", *w->reason || !c ? w->reason : c->reason);
@@ -282,14 +283,45 @@ static void docker_mounts_json(struct json *j, const Nacre__V1__Container *c)
 				m->tmpfs            ? "tmpfs"
 				: m->identity       ? "bind"
 				: *m->image         ? "image"
+				: *m->volume        ? "volume"
 				: *m->source == '/' ? "bind"
 						    : "volume");
-		json_put_string(j, "Source", *m->image ? m->image : m->source);
+		if (*m->volume)
+			json_put_string(j, "Name", m->volume);
+		/* Where a volume lies `nacre volume inspect` tells. */
+		if (*m->image || *m->source)
+			json_put_string(j, "Source", *m->image ? m->image : m->source);
 		json_put_string(j, "Destination", m->target);
 		json_put_bool(j, "RW", !m->read_only);
 		json_put_end(j);
 	}
 	json_put_end(j);
+}
+
+/* A list, or null where nothing was said. */
+static void docker_words(struct json *j, const char *key, char *const *words, size_t n)
+{
+	if (n > 0)
+		view_words(j, key, words, n);
+	else
+		json_put_null(j, key);
+}
+
+static void docker_restart_policy(struct json *j, const Nacre__V1__Workload *w)
+{
+	bool said = w->restart && *w->restart->policy;
+
+	json_put_object(j, "RestartPolicy");
+	json_put_string(j, "Name", said ? w->restart->policy : "no");
+	json_put_integer(j, "MaximumRetryCount", said ? w->restart->max_retries : 0);
+	json_put_end(j);
+}
+
+static void docker_privilege(struct json *j, const Aurae__Runtime__V0__Security *s)
+{
+	json_put_bool(j, "Privileged", s && (s->privileged || str_eq(s->profile, "privileged")));
+	docker_words(j, "CapAdd", s ? s->cap_add : NULL, s ? s->n_cap_add : 0);
+	docker_words(j, "CapDrop", s ? s->cap_drop : NULL, s ? s->n_cap_drop : 0);
 }
 
 /* 0 is no limit for docker. */
@@ -308,6 +340,8 @@ static void docker_host_config(struct json *j, const Nacre__V1__Workload *w,
 	json_put_object(j, "HostConfig");
 	json_put_string(j, "NetworkMode", w->network);
 	json_put_bool(j, "AutoRemove", w->auto_remove);
+	docker_restart_policy(j, w);
+	docker_privilege(j, c ? c->security : NULL);
 	json_put_bool(j, "ReadonlyRootfs", c && c->read_only_root);
 	json_put_unsigned(j, "Memory", r ? docker_limit(r->memory) : 0);
 	json_put_unsigned(j, "NanoCpus", quota * 1000 / period * 1000000);
@@ -344,6 +378,8 @@ void docker_view_workload(struct json *j, const void *what)
 	docker_state(j, w, c);
 	json_put_string(j, "Image", c ? c->image_id : "");
 	json_put_string(j, "Name", name);
+	json_put_integer(j, "RestartCount", w->restart_count);
+	json_put_string(j, "Platform", "linux");
 	docker_host_config(j, w, c);
 	docker_mounts_json(j, c);
 	docker_config(j, w, c);
