@@ -132,6 +132,9 @@ class Walls(nacre_test.NodeTest):
         debug = self.run_one(pod, "debug", namespaces={"pid": cri.TARGET, "target_id": one},
                              capabilities=cri.Capability(add_capabilities=["SYS_PTRACE"]))
         self.assertEqual("sleep 888", self.sh(debug, "tr '\\0' ' ' < /proc/1/cmdline"))
+        # Its containers are the kubelet's.
+        done = self.node.cli("debug", "-c", self.node.json("inspect", pod)["containers"][0]["name"], pod, "--", "true", check=False)
+        self.assertIn("is a sandbox of Kubernetes: use `kubectl debug`", done.stderr)
         self.assertEqual("root", self.sh(debug, "ls -d /proc/1/root/root | xargs basename"))
         self.assertEqual("done", self.sh(one, "ps | grep -q 'sleep 1000' && echo done"))
         self.api.StopContainer(cri.StopContainerRequest(container_id=one, timeout=0))

@@ -188,6 +188,7 @@ s.send(bytes.fromhex("{(NODE_MAC + MAC).replace(':', '')}0800") + head + body)
         self.assertNotIn("default", self.sh("p", "ip route"))
         self.node.networks.Connect(nacre_pb2.ConnectNetworkRequest(target="p", name="default"))
         self.assertIn("default via 10.171.0.1 dev eth1", self.sh("p", "ip route"))
+        self.assertFails(Code.UNIMPLEMENTED, lambda: self.node.workloads.Debug(nacre_pb2.DebugRequest(target="p")), "target", "vm")
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ int sandbox_start_container(struct pod_container *c, workload_fn done, void *use
 			    struct error *err);
 /*
  * Asks one to end by this signal (0: as its image wants), and kills it after `grace`; done when it
- * has ended (a debug container: when it is gone). A second call sends no second signal; the earlier end of both counts.
- * ERROR_PRECONDITION where it was not started.
+ * has ended (a debug container: when it is gone). A second call sends no second signal; the earlier
+ * end of both counts. ERROR_PRECONDITION where it was not started.
  */
 int sandbox_stop_container(struct pod_container *c, int sig, nsec_t grace, workload_fn done,
 			   void *userdata, struct error *err);
