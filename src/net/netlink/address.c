@@ -12,6 +12,8 @@
 
 /* Room for "remove the address PREFIX of link INDEX". */
 #define ADDRESS_WHAT 128
+/* The index of lo, in each namespace. */
+#define ADDRESS_LO 1
 
 static void address_put(struct netmsg *m, uint16_t type, const struct prefix *p)
 {
@@ -28,6 +30,8 @@ static int address_change(struct netlink *nl, uint16_t type, uint16_t flags, uin
 		.ifa_prefixlen = address->length,
 		.ifa_flags = address->family == AF_INET6 ? IFA_F_NODAD : 0,
 		.ifa_index = link,
+		/* What is on lo is of this host alone, and no source of what leaves it. */
+		.ifa_scope = link == ADDRESS_LO ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
 	};
 	char what[ADDRESS_WHAT], text[PREFIX_TEXT_MAX];
 	struct netmsg m;

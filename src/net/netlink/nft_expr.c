@@ -135,6 +135,15 @@ void nft_expr_count_over(struct nft_batch *b, const char *set, unsigned reg, uin
 	nft_expr_end(b, e);
 }
 
+void nft_expr_value(struct nft_batch *b, unsigned reg, const void *value, unsigned len)
+{
+	const struct nft_expr e = nft_expr_begin(b, NFTA_LIST_ELEM, "immediate");
+
+	nft_put_u32(b, NFTA_IMMEDIATE_DREG, nft_reg(reg));
+	nft_put_value(b, NFTA_IMMEDIATE_DATA, value, len);
+	nft_expr_end(b, e);
+}
+
 void nft_expr_verdict(struct nft_batch *b, int code, const char *chain)
 {
 	const struct nft_expr e = nft_expr_begin(b, NFTA_LIST_ELEM, "immediate");

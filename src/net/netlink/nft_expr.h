@@ -29,6 +29,9 @@ void nft_expr_map(struct nft_batch *b, const char *map, unsigned reg, unsigned t
 /* An element of the set for that key counts its connections, and matches above the limit. */
 void nft_expr_count_over(struct nft_batch *b, const char *set, unsigned reg, uint32_t limit);
 
+/* A value into registers from `reg` on. */
+void nft_expr_value(struct nft_batch *b, unsigned reg, const void *value, unsigned len);
+
 /* Verdicts. chain is NULL but for NFT_JUMP and NFT_GOTO. */
 void nft_expr_verdict(struct nft_batch *b, int code, const char *chain);
 void nft_expr_reject(struct nft_batch *b);
