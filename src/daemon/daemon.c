@@ -25,6 +25,7 @@
 #include "daemon/images.h"
 #include "daemon/instance_record.h"
 #include "daemon/microvms.h"
+#include "daemon/metadata.h"
 #include "daemon/model.h"
 #include "daemon/notify.h"
 #include "daemon/place.h"
@@ -223,6 +224,8 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 		.userdata = &d->starts,
 		.open_log = cri_log_open,
 		.open_log_userdata = &d->cri_runtime,
+		.metadata = &metadata_ops,
+		.metadata_userdata = d,
 	};
 	int r;
 
@@ -234,6 +237,9 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 	if (r < 0)
 		return r;
 	config.foreigns = d->microvms.foreigns;
+	r = metadata_begin_port(d, err);
+	if (r < 0)
+		return r;
 	r = log_readers_new(&d->logs, d->loop, d->pool, d->place.logs_fd);
 	if (r == 0)
 		r = workloads_new(&d->workloads, &config);
@@ -601,6 +607,7 @@ static void daemon_close(struct daemon *d)
 	volumes_stop(d->volumes);
 	daemon_end_metrics(d);
 	d->svids = svid_port_free(d->svids);
+	metadata_end_port(d);
 	d->server = rpc_server_free(d->server);
 	aurae_close(&d->aurae);
 	d->streams = stream_server_free(d->streams);

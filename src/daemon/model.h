@@ -20,6 +20,7 @@ struct clouds;
 struct disk_watch;
 struct log_readers;
 struct metrics;
+struct metadata_port;
 struct metrics_port;
 struct svid_port;
 struct networks;
@@ -74,6 +75,7 @@ struct daemon {
 	struct metrics *metrics; /* NULL: nobody scrapes */
 	struct metrics_port *metrics_port;
 	struct svid_port *svids;
+	struct metadata_port *metadata_port;
 	int identity_fd; /* the directory of its socket; -1: there can be none */
 	bool serving;
 	bool draining;

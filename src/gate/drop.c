@@ -22,7 +22,8 @@
 
 /* Streams have two each (gate/node.h); the rest is a handful. */
 #define DROP_FILES 512
-/* Of a front: two for each visitor, one for each handshake (gate/front.h). */
+/* Of a front: two for each visitor, one for each handshake (gate/front.h); of the metadata
+ * services: two for each pod, one for each connection (gates/metadata_port.h). */
 #define DROP_FILES_FRONT 2304
 
 struct drop {
@@ -67,9 +68,9 @@ static int drop_limits(const struct drop *d, struct error *err)
 	} limits[] = { { RLIMIT_CORE, 0 }, { RLIMIT_NOFILE, DROP_FILES }, { RLIMIT_FSIZE, 0 } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		rlim_t value = limits[i].what == RLIMIT_NOFILE && d->role == DROP_FRONT
-				       ? DROP_FILES_FRONT
-				       : limits[i].value;
+		bool has_many = d->role == DROP_FRONT || d->role == DROP_METADATA;
+		rlim_t value = limits[i].what == RLIMIT_NOFILE && has_many ? DROP_FILES_FRONT
+									   : limits[i].value;
 		const struct rlimit l = { .rlim_cur = value, .rlim_max = value };
 
 		if (setrlimit(limits[i].what, &l) < 0)
@@ -208,7 +209,7 @@ static int drop_allow_some(scmp_filter_ctx filter, enum drop_role role)
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (r < 0 || role == DROP_CA || role == DROP_RELAY)
+	if (r < 0 || role == DROP_CA || role == DROP_RELAY || role == DROP_METADATA)
 		return r;
 	/* It connects to nobody: neither a socket that it has accepted, nor one of a pair, which
 	 * as a datagram socket could be led anywhere. */
@@ -245,7 +246,9 @@ static int drop_calls_of(const struct drop *d, struct error *err)
 	return r < 0 ? error_set(err, r, "load a seccomp filter") : 0;
 }
 
-#define PRIVILEGED (1U << DROP_CA | 1U << DROP_NODE | 1U << DROP_RELAY | 1U << DROP_FRONT)
+#define PRIVILEGED                                                                                 \
+	(1U << DROP_CA | 1U << DROP_NODE | 1U << DROP_RELAY | 1U << DROP_FRONT |                   \
+	 1U << DROP_METADATA)
 #define ALL_ROLES (PRIVILEGED | 1U << DROP_GUEST)
 
 static const struct {

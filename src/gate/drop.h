@@ -13,10 +13,11 @@
  */
 
 enum drop_role {
-	DROP_CA,    /* none */
-	DROP_NODE,  /* TCP connections to the guest, and those that it accepts */
-	DROP_FRONT, /* those that it accepts, and pairs of sockets */
-	DROP_RELAY, /* those that it accepts */
+	DROP_CA,       /* none */
+	DROP_NODE,     /* TCP connections to the guest, and those that it accepts */
+	DROP_FRONT,    /* those that it accepts, and pairs of sockets */
+	DROP_METADATA, /* those that it accepts, and listening ones from the daemon */
+	DROP_RELAY,    /* those that it accepts */
 	DROP_GUEST, /* connections to the keeper, and those that it accepts. It has no capability to
 		       begin with, so its user stays and its root is closed by the filter alone */
 	DROP_ROLE_COUNT

@@ -2,7 +2,7 @@
 
 /*
  * nacre-gate: the part of nacre that speaks TLS, holds keys, and reads what guests say. It is
- * started by nacre, in one of seven roles:
+ * started by nacre, in one of eight roles:
  *
  *   nacre-gate ca UID GID                    the node's certificate authority (gate/ca_role.h)
  *   nacre-gate node UID GID TITLE PATIENCE   the node's end of a virtual machine (gate/node.h)
@@ -10,6 +10,8 @@
  *   nacre-gate front UID GID                 where users from elsewhere meet the node
  *                                            (gate/front.h)
  *   nacre-gate metrics UID GID               where Prometheus scrapes it (gate/metrics.h)
+ *   nacre-gate metadata UID GID              what pods ask for who they are
+ *                                            (gate/metadata.h)
  *   nacre-gate relay UID GID TITLE           console and agent of somebody's own system
  *                                            (gate/relay.h)
  *   nacre-gate guest PATIENCE LEASE          the other end, within it (gate/guest.h)
@@ -35,6 +37,7 @@
 #include "gate/ca_role.h"
 #include "gate/front.h"
 #include "gate/guest.h"
+#include "gate/metadata.h"
 #include "gate/metrics.h"
 #include "gate/node.h"
 #include "gate/relay.h"
@@ -74,6 +77,11 @@ static int run_metrics(const struct role_args *a, struct error *err)
 	return metrics_run(a->uid, a->gid, err);
 }
 
+static int run_metadata(const struct role_args *a, struct error *err)
+{
+	return metadata_run(a->uid, a->gid, err);
+}
+
 static int run_relay(const struct role_args *a, struct error *err)
 {
 	return relay_run(a->uid, a->gid, err);
@@ -95,6 +103,7 @@ static const struct {
 	{ "far", .n_args = 6, .ids = 2, .title = 4, .patience = 5, .run = run_far },
 	{ "front", .n_args = 4, .ids = 2, .run = run_front },
 	{ "metrics", .n_args = 4, .ids = 2, .run = run_metrics },
+	{ "metadata", .n_args = 4, .ids = 2, .run = run_metadata },
 	{ "relay", .n_args = 5, .ids = 2, .title = 4, .run = run_relay },
 	{ "guest", .n_args = 4, .patience = 2, .lease = 3, .run = run_guest },
 };

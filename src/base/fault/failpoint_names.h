@@ -62,6 +62,7 @@ static const struct {
 	{ "far.end", "far", true, "end the machine of an instance in a cloud" },
 	{ "network.guest", "network", true, "join a network to the machine of a pod" },
 	{ "network.namespace", "network", true, "make the network namespace of a cell" },
+	{ "network.metadata", "network", true, "make the sockets of a metadata service" },
 	{ "network.plug", "network", true, "make the port of a pod" },
 	{ "network.unplug", "network", true, "take the rules of a pod away" },
 	{ "names.write", "network", false, "write names of pods into their files" },

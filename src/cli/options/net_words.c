@@ -2,16 +2,19 @@
 #include "cli/options/net_words.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file/fd.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "cli/options/spec.h"
 #include "cli/output/alloc.h"
 
 #define NET_PORT_MAX 65535
+#define NET_USER_DATA_MAX ((size_t)65536)
 
 /* Keeps a word for the messages. */
 static char *net_keep(struct net_words *n, char *word)
@@ -223,6 +226,24 @@ static int net_bandwidth(struct net_words *n, const struct args *a, struct error
 			    text);
 }
 
+/* The node says how much is too much. */
+static int net_metadata(struct net_words *n, const struct args *a, struct error *err)
+{
+	const char *path = args_value(a, "user-data");
+	Aurae__Runtime__V0__Metadata *m = &n->metadata;
+	int r = path ? fd_read_file(AT_FDCWD, path, NET_USER_DATA_MAX, &n->user_data) : 0;
+
+	if (r < 0)
+		return error_set(err, r, "--user-data: read %s", path);
+	aurae__runtime__v0__metadata__init(m);
+	m->identity = args_flag(a, "metadata-identity");
+	m->user_data = (ProtobufCBinaryData){ n->user_data.len,
+					      (uint8_t *)(uintptr_t)buf_data(&n->user_data) };
+	if (path || m->identity || args_flag(a, "metadata"))
+		n->message.metadata = m;
+	return 0;
+}
+
 int net_words_init(struct net_words *n, const struct args *a,
 		   Aurae__Runtime__V0__PodNetwork **ret_message, struct error *err)
 {
@@ -233,7 +254,8 @@ int net_words_init(struct net_words *n, const struct args *a,
 	Aurae__Runtime__V0__PodNetwork *m = &n->message;
 	int r;
 
-	*n = (struct net_words){ .message = AURAE__RUNTIME__V0__POD_NETWORK__INIT };
+	*n = (struct net_words){ .message = AURAE__RUNTIME__V0__POD_NETWORK__INIT,
+				 .user_data = BUF_INIT };
 	spec_set(&m->ip, args_value(a, "ip"));
 	spec_set(&m->ip6, args_value(a, "ip6"));
 	spec_set(&m->mac, args_value(a, "mac-address"));
@@ -246,6 +268,10 @@ int net_words_init(struct net_words *n, const struct args *a,
 		r = net_hosts(n, a, err);
 	if (r == 0)
 		r = net_bandwidth(n, a, err);
+	if (r == 0)
+		r = net_metadata(n, a, err);
+	if (m->metadata)
+		*ret_message = m;
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		if (args_value(a, options[i]))
 			*ret_message = m;
@@ -333,6 +359,7 @@ void net_words_done(struct net_words *n)
 {
 	free(n->networks);
 	free(n->further);
+	buf_done(&n->user_data);
 	free(n->message.dns);
 	free(n->message.dns_search);
 	free(n->message.dns_option);

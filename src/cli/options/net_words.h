@@ -4,6 +4,7 @@
 
 #include "api/nacre.pb-c.h"
 #include "api/runtime.pb-c.h"
+#include "base/memory/buf.h"
 #include "base/text/args.h"
 
 /* The options of a pod's network as the message of the API; and its ports as text. */
@@ -23,12 +24,19 @@
 		{ "dns-option", 0, "OPTION", "of resolv.conf, such as ndots:2" },                  \
 		{ "add-host", 0, "NAME:ADDRESS", "a line of /etc/hosts; may be given again" },     \
 		{ "hostname", 0, "NAME", "what it calls itself, else its name" },                  \
+		{ "metadata", 0, NULL,                                                             \
+		  "its name, labels and addresses at http://169.254.169.254, with tokens" },       \
+		{ "user-data", 0, "FILE", "told there as well, at most 16k; implies --metadata" }, \
+		{ "metadata-identity", 0, NULL,                                                    \
+		  "a certificate with its key is told there as well; implies --metadata" },        \
 	{                                                                                          \
 		"bandwidth", 0, "TO[:FROM]", "bits per second to and from it: 100m, 1g:50m"        \
 	}
 
 struct net_words {
 	Aurae__Runtime__V0__PodNetwork message;
+	Aurae__Runtime__V0__Metadata metadata;
+	struct buf user_data;
 	Aurae__Runtime__V0__PublishedPort *ports;
 	Aurae__Runtime__V0__HostName *hosts;
 	Aurae__Runtime__V0__FurtherNetwork *networks, **further;

@@ -100,6 +100,13 @@ static void others(void)
 	done(&b);
 	CHECK(take(&b, "--bandwidth", ":") < 0);
 	done(&b);
+	CHECK_INT(take(&b, "--user-data", "/dev/null"), 0);
+	CHECK(b.message && b.message->metadata && b.message->metadata->user_data.len == 0);
+	CHECK(!b.message->metadata->identity);
+	done(&b);
+	CHECK(take(&b, "--user-data", "/dev/null/nothing") < 0);
+	CHECK_STR(b.err.text, "--user-data: read /dev/null/nothing: Not a directory");
+	done(&b);
 }
 
 static void words(void)

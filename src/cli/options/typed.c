@@ -57,6 +57,8 @@ static const struct {
 	{ "pod_network.hosts", "add-host" },
 	{ "pod_network.hostname", "hostname" },
 	{ "pod_network.rate_to_pod", "bandwidth" },
+	{ "pod_network.metadata.user_data", "user-data" },
+	{ "pod_network.metadata", "metadata" },
 	{ "pod_network.rate_from_pod", "bandwidth" },
 	{ "further_networks", "network" },
 	{ "network", "network" },

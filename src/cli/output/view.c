@@ -316,6 +316,19 @@ static void view_ports_json(struct json *j, Aurae__Runtime__V0__PublishedPort *c
 	json_put_end(j);
 }
 
+/* User data may be anything, and long. */
+static void view_metadata(struct json *j, const Aurae__Runtime__V0__Metadata *m)
+{
+	if (!m) {
+		json_put_null(j, "metadata");
+		return;
+	}
+	json_put_object(j, "metadata");
+	json_put_unsigned(j, "user_data_bytes", m->user_data.len);
+	json_put_bool(j, "identity", m->identity);
+	json_put_end(j);
+}
+
 static void view_asked(struct json *j, const Aurae__Runtime__V0__PodNetwork *m)
 {
 	if (!m) {
@@ -341,6 +354,7 @@ static void view_asked(struct json *j, const Aurae__Runtime__V0__PodNetwork *m)
 	json_put_word(j, "hostname", m->hostname);
 	json_put_unsigned(j, "rate_to_pod", m->rate_to_pod);
 	json_put_unsigned(j, "rate_from_pod", m->rate_from_pod);
+	view_metadata(j, m->metadata);
 	json_put_end(j);
 }
 

@@ -13,6 +13,7 @@
 #include "network/plug.h"
 #include "pod/networks/change.h"
 #include "pod/networks/guest.h"
+#include "pod/networks/metadata.h"
 #include "pod/networks/netns.h"
 #include "pod/networks/plug.h"
 #include "pod/workload/publish.h"
@@ -48,6 +49,7 @@ static void change_end(struct plug_change *c, const char *note, const struct err
 	(void)plug_change_free(c);
 	w->save_due = true;
 	names_look(&w->all->names);
+	metadata_changed(w);
 	loop_defer_schedule(&w->defer);
 	if (!err)
 		publish_workload_note(w->all->config.events, w, text);

@@ -360,7 +360,7 @@ int plug_withdraw(struct workload *w, struct attachment *a, bool may_lead, plug_
 
 /* Whether its network namespace can be opened, and is not the node's, in which a keeper with a user
  * namespace stands at first. */
-static bool plug_stands(const struct workload *w)
+bool plug_stands(const struct workload *w)
 {
 	return !workload_has_ended(w) &&
 	       (w->kind == WORKLOAD_CELL ||
@@ -409,12 +409,12 @@ bool plug_is_released(struct workload *w)
 /* Whether the network namespace that its ports are made in is there. A keeper is cloned into its
  * own, but enters that of a user namespace by itself: before that it stands in the node's. That of
  * a machine may be replaced by another machine's until its guest has answered. */
-static bool plug_has_place(const struct workload *w)
+bool plug_has_place(const struct workload *w)
 {
 	const struct instance *i = w->instance;
 
 	if (w->kind == WORKLOAD_CELL)
-		return true;
+		return w->netns && network_namespace_fd(w->netns, NULL) >= 0;
 	return i && i->pid > 0 &&
 	       ((!isolate_ids_are_set(&w->ids) && !plug_is_of_machine(w)) ||
 		i->state == INSTANCE_READY);

@@ -51,6 +51,10 @@ bool plug_chooses_address(const struct workload *w);
  * defer is scheduled when it is. */
 bool plug_is_released(struct workload *w);
 
+/* Whether the network namespace of one that starts is there, and its own. */
+bool plug_has_place(const struct workload *w);
+/* Whether that of one that runs can be opened. */
+bool plug_stands(const struct workload *w);
 /* Whether what its keeper is to be told of it can be told: the namespace of a cell is there. */
 bool plug_has_netns(const struct workload *w);
 

@@ -16,6 +16,7 @@
 #include "image/image.h"
 #include "isolate/cgroup/limits_words.h"
 #include "pod/networks/etc.h"
+#include "pod/networks/metadata.h"
 #include "pod/networks/plug.h"
 #include "pod/restart/reboot.h"
 #include "pod/restart/container_restart.h"
@@ -505,6 +506,7 @@ void workload_unregister(struct workload *w)
 		member_leave(w->containers[i]);
 	}
 	workload_forget_roots(w, w->all->config.images);
+	metadata_end(w);
 	workload_hide(w);
 	waiter_forget(w, NULL);
 	workload_unmake(w);
@@ -701,12 +703,20 @@ static bool workload_gets_disks(struct workload *w)
 	return true;
 }
 
+/* As plug_is_awaited(), with its metadata service. */
+static int workload_awaits_network(struct workload *w, struct error *err)
+{
+	int plug = plug_is_awaited(w, err), metadata = plug < 0 ? 0 : metadata_is_awaited(w, err);
+
+	return metadata < 0 ? metadata : MAX(plug, metadata);
+}
+
 static void workload_on_defer(struct loop_defer *d)
 {
 	struct workload *w = container_of(d, struct workload, defer);
 
 	struct error err = ERROR_INIT;
-	int awaits_plug = plug_is_awaited(w, &err);
+	int awaits_plug = workload_awaits_network(w, &err);
 
 	if (awaits_plug < 0)
 		workload_fail(w, &err);
@@ -740,6 +750,7 @@ static void workload_on_defer(struct loop_defer *d)
 	waiter_tell_due(w);
 	if (!workload_has_ended(w))
 		return;
+	metadata_end(w);
 	if (w->auto_remove && w->state != WORKLOAD_CREATED)
 		workload_event(w, WORKLOAD_REMOVE);
 	workload_take_down(w);

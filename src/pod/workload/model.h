@@ -90,6 +90,8 @@ struct etc_wish;
 struct networks;
 struct foreign;
 struct foreigns;
+struct metadata_ops;
+struct network_metadata;
 struct network_namespace;
 struct mirrors;
 struct image;
@@ -133,6 +135,8 @@ struct workloads_config {
 	 * own, for a daemon that comes later; sandbox_give_log() tells. NULL: nobody can. */
 	int (*open_log)(void *userdata, struct pod_container *c, struct error *err);
 	void *open_log_userdata;
+	const struct metadata_ops *metadata; /* pod/networks/metadata.h; NULL: nobody has one */
+	void *metadata_userdata;
 };
 
 /* The space that files take on the disk (pod/storage/disk_watch.h). */
@@ -167,6 +171,14 @@ struct pod_requires {
 	uint64_t started, healthy, completed;
 };
 static_assert(WORKLOAD_CONTAINERS_MAX <= 64, "a bit for each container");
+
+/* The metadata service of a workload (pod/networks/metadata.h). */
+enum workload_metadata {
+	WORKLOAD_METADATA_UNKNOWN, /* its request was not looked at yet */
+	WORKLOAD_METADATA_NONE,
+	WORKLOAD_METADATA_WANTED,
+	WORKLOAD_METADATA_SERVED,
+};
 
 /* A container as the node knows it. */
 struct pod_container {
@@ -274,13 +286,15 @@ struct workload {
 	/* Of a cell, made before its keeper hears of it; NULL once it has started. */
 	struct network_namespace *netns;
 	struct plug_change
-		*change;      /* of these, while it runs (pod/networks/connect.h); NULL: none */
-	bool has_names;       /* it is, or was, on one: its files name who is beside it */
-	bool plug_failed;     /* `refused` says why, if there was memory for it */
-	bool pausing;         /* a call pauses it, or lets it go on */
-	bool keep_due, kept;  /* pod/restart/reboot.h */
-	bool save_due;        /* its record is to be written when the loop turns */
-	struct etc_wish *etc; /* until it was started; NULL: nothing */
+		*change; /* of these, while it runs (pod/networks/connect.h); NULL: none */
+	enum workload_metadata metadata;
+	struct network_metadata *metadata_making; /* its sockets; NULL: they are not being made */
+	bool has_names;                /* it is, or was, on one: its files name who is beside it */
+	bool plug_failed;              /* `refused` says why, if there was memory for it */
+	bool pausing;                  /* a call pauses it, or lets it go on */
+	bool keep_due, kept;           /* pod/restart/reboot.h */
+	bool save_due;                 /* its record is to be written when the loop turns */
+	struct etc_wish *etc;          /* until it was started; NULL: nothing */
 	struct instance_choice choice; /* of the instance that is made for a pod */
 	char *comment;                 /* NULL: none */
 	bool auto_remove;

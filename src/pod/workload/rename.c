@@ -7,6 +7,7 @@
 
 #include "base/fault/failpoint.h"
 #include "base/text/str.h"
+#include "pod/networks/metadata.h"
 #include "pod/restart/reboot.h"
 #include "pod/workload/life.h"
 #include "pod/workload/publish.h"
@@ -177,6 +178,7 @@ int workload_rename(struct workload *w, const char *name, struct error *err)
 	}
 	reboot_touch(w);
 	names_look(&w->all->names);
+	metadata_changed(w);
 	publish_workload(w->all->config.events, w, "renamed");
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "pod/workload/order.h"
 #include "runtime/core/check.h"
 #include "runtime/networks/nics.h"
+#include "runtime/networks/pod_metadata.h"
 #include "runtime/networks/pod_network.h"
 #include "runtime/services.h"
 #include "runtime/start/container.h"
@@ -347,6 +348,8 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 				     err);
 	if (r == 0)
 		r = pod_network_take_further(a, q->further, q->n_further, q->network, spec, err);
+	if (r == 0)
+		r = pod_metadata_check(q->pod_network, q->meta, spec, err);
 	if (r == 0)
 		r = settings_add_labels(a, &spec->settings, q->meta, err);
 	if (r == 0)

@@ -168,6 +168,10 @@ static const struct {
 			     FIELD(wish.whose, GM_U32, 0, GATE_SVID_COUNT - 1),
 			     FIELD(wish.spki, GM_BYTES, 1, GATE_SPKI_MAX) } },
 	[GATEMSG_PART] = { "part", { FIELD(part.caller, GM_U32, 1, UINT32_MAX) } },
+	[GATEMSG_METADATA] = { "metadata",
+			       { FIELD(metadata.caller, GM_U32, 1, UINT32_MAX),
+				 FIELD(metadata.page, GM_BYTES, 0, GATE_PAGE_MAX) } },
+	[GATEMSG_LISTEN] = { "listen", { FIELD(listen.caller, GM_U32, 1, UINT32_MAX) } },
 };
 static_assert(ARRAY_SIZE(gatemsg_types) == GATEMSG_TYPE_COUNT, "a row for each type");
 

@@ -30,6 +30,10 @@
  * says who is at the other end of the socket that comes with it; WISH is answered by SIGNED or
  * DENIED; PART says, either way, that a caller is gone.
  *
+ * The daemon and `nacre-gate metadata`: FRONT comes first, and again where what it says has
+ * changed; METADATA has the page of a pod, which is a caller, and comes again where it has changed;
+ * LISTEN brings a socket that listens for it. WISH and PART are as those of nacre-svid.
+ *
  * The daemon and a gate: the gate begins with STATE, and then tells
  * again what it has told a daemon before and what it waits for. SETUP comes once; FRAME and CONSOLE
  * as often as wanted; NEED is answered by ISSUED or DENIED; END ends the gate. A gate in a guest is
@@ -54,6 +58,7 @@
 #define GATE_ADDRESS_MAX 64
 /* Certificates that are revoked and not over. */
 #define GATE_REVOKED_MAX 4096
+#define GATE_PAGE_MAX 65536
 #define GATE_CONSOLE_MAX 65536 /* bytes of a console that are kept */
 
 enum gatemsg_type {
@@ -83,6 +88,8 @@ enum gatemsg_type {
 	GATEMSG_CALLER,
 	GATEMSG_WISH,
 	GATEMSG_PART,
+	GATEMSG_METADATA,
+	GATEMSG_LISTEN,
 	GATEMSG_TYPE_COUNT
 };
 
@@ -211,6 +218,13 @@ struct gatemsg {
 		struct {
 			uint32_t caller;
 		} part;
+		struct {
+			uint32_t caller;
+			struct gate_bytes page; /* wire/document/imds.h */
+		} metadata;
+		struct {
+			uint32_t caller;
+		} listen;
 	};
 };
 

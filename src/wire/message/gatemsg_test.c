@@ -44,6 +44,8 @@ static const struct gatemsg good[] = {
 	{ .type = GATEMSG_CALLER, .caller = { 2, "", "", "no" } },
 	{ .type = GATEMSG_WISH, .wish = { 3, 1, GATE_SVID_INSTANCE, BYTES(91) } },
 	{ .type = GATEMSG_PART, .part = { 1 } },
+	{ .type = GATEMSG_METADATA, .metadata = { 1, { NULL, 0 } } },
+	{ .type = GATEMSG_LISTEN, .listen = { 1 } },
 };
 
 static void goes_and_comes(void)
