@@ -111,8 +111,11 @@ class Remote(nacre_test.NodeTest):
 
     # -- certificates by hand, as the authority would never make them --
 
-    def sign(self, name, uri, days=1):
-        """NAME.crt and NAME.key below certs/NAME, signed with the node's own key."""
+    LEAF = {"basicConstraints": "critical,CA:FALSE", "keyUsage": "critical,digitalSignature", "extendedKeyUsage": "serverAuth,clientAuth",
+            "authorityKeyIdentifier": "keyid"}
+
+    def sign(self, name, uri, days=1, **changes):
+        """NAME.crt and NAME.key below certs/NAME, signed with the node's own key; changes: of its extensions, None: without."""
         base = os.path.join(self.certs, name)
         os.makedirs(base, exist_ok=True)
         with open(os.path.join(self.node.root, "identity", "ca"), "rb") as f:
@@ -129,9 +132,8 @@ class Remote(nacre_test.NodeTest):
         os.chmod(paths[f"{name}.key"], 0o600)
         run("openssl", "req", "-new", "-key", paths[f"{name}.key"], "-subj", "/CN=x", "-out", paths["csr"])
         with open(paths["ext"], "w", encoding="ascii") as f:
-            f.write("basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
-                    "extendedKeyUsage=serverAuth,clientAuth\nauthorityKeyIdentifier=keyid\n" +
-                    (f"subjectAltName={uri}\n" if uri else ""))
+            wanted = {**self.LEAF, "subjectAltName": uri, **changes}
+            f.write("".join(f"{k}={v}\n" for k, v in wanted.items() if v))
         run("openssl", "x509", "-req", "-in", paths["csr"], "-CA", paths["ca.crt"], "-CAkey", paths["ca.key"] + ".pem",
             "-set_serial", "0x1234567890", "-extfile", paths["ext"], "-days", str(days), "-out", paths[f"{name}.crt"])
 
@@ -415,6 +417,25 @@ class Strangers(Remote):
             with self.subTest(name):
                 self.sign(name, uri)
                 self.refusal(self.context(name))
+
+    def test_misused_certificates(self):
+        """Security 3.12, 7 to 24: signed by the node's own key, and no certificate of a user; refused by the gate, before the daemon."""
+        alice = "URI:spiffe://nacre.local/user/alice"
+        ids = {"10": "URI:spiffe://nacre.local", "11": alice + "/", "12": "URI:spiffe://nacre.local//alice",
+               "13": "URI:spiffe://nacre.local/user/../alice", "14": "URI:spiffe://nacre.local/user/%61lice", "15": "URI:spiffe://NACRE.local/user/alice",
+               "16a": "URI:spiffe://x@nacre.local/user/alice", "16b": "URI:spiffe://nacre.local:1/user/alice", "16c": alice + "?x", "16d": alice + "\\#x",
+               "17": "URI:spiffe://nacre.local/user/" + "a" * 2030, "18": "URI:spiffe://" + "a" * 256 + "/user/alice"}
+        leaves = {"19": {"basicConstraints": "critical,CA:TRUE"}, "20": {"keyUsage": "critical,digitalSignature,keyCertSign"},
+                  "21": {"keyUsage": "critical,digitalSignature,cRLSign"}, "22": {"keyUsage": "critical,keyAgreement"},
+                  "23a": {"keyUsage": None}, "23b": {"keyUsage": "digitalSignature"}, "24": {"extendedKeyUsage": "serverAuth"}}
+        # One that is right is let in, as far as the records, in which it is not.
+        self.sign("right", alice)
+        self.assertTrue(self.tls(self.context("right")).recv(1))
+        for name, (uri, changes) in {**{n: (u, {}) for n, u in ids.items()}, **{n: (alice, c) for n, c in leaves.items()}}.items():
+            with self.subTest(name):
+                self.sign(name, uri, **changes)
+                self.refusal(self.context(name))
+        self.assertEqual(0, self.remote("alice", "ps").returncode)
 
     def test_a_foreign_authority(self):
         base = os.path.join(self.certs, "foreign")
