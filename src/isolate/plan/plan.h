@@ -394,11 +394,10 @@ struct isolate_plan {
 /* All namespaces kept, no descriptor, full privilege: what a caller starts from. */
 void isolate_plan_init(struct isolate_plan *plan);
 
-/* Whether /dev is not as that of any other container: a terminal is of a devpts of its own, and who
- * may make nodes (CAP_MKNOD) makes none that are devices. */
+/* Whether /dev is not as that of any other container: a terminal is of a devpts of its own. */
 static inline bool isolate_plan_has_dev(const struct isolate_plan *p)
 {
-	return p->pts_fd >= 0 || p->caps & 1ULL << CAP_MKNOD;
+	return p->pts_fd >= 0;
 }
 
 /* Whether the plan makes sense (a root that needs a namespace, a join without a descriptor, ...).

@@ -136,7 +136,7 @@ BREAKS(hostname_control, p->hostname = "a\nb")
 BREAKS(hostname_long,
        p->hostname = "01234567890123456789012345678901234567890123456789012345678901234")
 BREAKS(root_mount, p->ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP)
-BREAKS(masks_with_kit, p->own_masks = true; p->caps = isolate_caps_default; p->kit_ns_fd = 3)
+BREAKS(masks_with_kit, p->own_masks = true; p->kit_ns_fd = 3)
 BREAKS(sys_with_kit, p->writable_sys = true; p->kit_ns_fd = 3)
 BREAKS(groups_with_kit, p->writable_groups = true; p->kit_ns_fd = 3)
 BREAKS(root_fd, p->root_fd = -1)
@@ -146,7 +146,7 @@ BREAKS(root_later, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->root_later
 BREAKS(root_later_mounts, p->root_fd = -1; p->root_later = true; p->mounts = &later_mount;
        p->n_mounts = 1)
 BREAKS(read_only, p->root = ISOLATE_ROOT_KEEP; p->root_fd = -1; p->root_read_only = true)
-BREAKS(kit_ns_with_shm, p->caps = isolate_caps_default; p->kit_ns_fd = 3; p->shm_fd = 4)
+BREAKS(kit_ns_with_shm, p->kit_ns_fd = 3; p->shm_fd = 4)
 BREAKS(kit_ns, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->kit_ns_fd = 3)
 BREAKS(pts, p->root = ISOLATE_ROOT_CONTAINER; p->root_fd = 3; p->pts_fd = 3)
 BREAKS(terminal, p->terminal = true; p->new_session = true)

@@ -471,7 +471,7 @@ static void with_a_terminal(void)
 	plan.shm_fd = kit.shm_fd;
 	test_run(&plan, &t);
 	CHECK_INT(t.r, 0);
-	CHECK_STR(test_text(&t), "/dev/pts/0\n/dev/pts:\n0\nptmx\n\n/dev/shm:\nof-the-cell\n5\n");
+	CHECK_STR(test_text(&t), "/dev/pts/0\n/dev/pts:\n0\nptmx\n\n/dev/shm:\nof-the-cell\n11\n");
 }
 
 UNIT_MAIN({ "makes namespaces for the test itself", own_namespaces, true },

@@ -162,7 +162,7 @@ static void container_dev(void)
 	CHECK(test_has(&t, "null crw-rw-rw- 1:3\nzero crw-rw-rw- 1:5\nfull crw-rw-rw- 1:7\n"
 			   "random crw-rw-rw- 1:8\nurandom crw-rw-rw- 1:9\ntty crw-rw-rw- 5:0\n"));
 	CHECK(test_has(&t, "/proc/self/fd\npts/ptmx\ny\n1777\n666\n"));
-	CHECK(test_has(&t, "/dev rw,nosuid,noexec,relatime tmpfs\n"));
+	CHECK(test_has(&t, "/dev rw,nosuid,nodev,noexec,relatime tmpfs\n"));
 	CHECK(test_has(&t, "/dev/pts rw,nosuid,noexec,relatime devpts\n"));
 	CHECK(test_has(&t, "/dev/shm rw,nosuid,nodev,noexec,relatime tmpfs\n"));
 	CHECK(test_has(&t, "/dev/mqueue rw,nosuid,nodev,noexec,relatime mqueue\n"));

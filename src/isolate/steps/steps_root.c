@@ -97,8 +97,7 @@ static int root_dev(struct isolate_steps *s, int place_fd, struct error *err)
 	const struct place_dev_plan plan = { .pts_fd = p->pts_fd,
 					     .shm_fd = s->shm_fd,
 					     .tty = isolate_ids_outside(&p->ids, p->ids.gid,
-									PTY_GROUP),
-					     .sealed = (p->caps & 1ULL << CAP_MKNOD) != 0 };
+									PTY_GROUP) };
 	_cleanup_fd_ int target = -1;
 
 	if (p->kit_ns_fd >= 0 && !isolate_plan_has_dev(p))
@@ -290,7 +289,7 @@ static int root_keeper(struct isolate_steps *s, struct error *err)
 	if (r >= 0) {
 		_cleanup_fd_ int dev_fd = root_target(s->root_fd, "dev", err);
 
-		r = dev_fd < 0 ? dev_fd : dev_fill(dev_fd, false, err);
+		r = dev_fd < 0 ? dev_fd : dev_fill(dev_fd, err);
 	}
 	if (r >= 0)
 		r = mount_below(s->root_fd, "dev/shm", "tmpfs", ROOT_MS_NO_SUID_DEV_EXEC,

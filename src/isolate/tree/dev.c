@@ -70,11 +70,11 @@ static int dev_make_rest(int dir_fd, bool container, struct error *err)
 	return 0;
 }
 
-int dev_fill(int dir_fd, bool container, struct error *err)
+int dev_fill(int dir_fd, struct error *err)
 {
-	int r = dev_make_nodes(dir_fd, container, err);
+	int r = dev_make_nodes(dir_fd, false, err);
 
-	return r < 0 ? r : dev_make_rest(dir_fd, container, err);
+	return r < 0 ? r : dev_make_rest(dir_fd, false, err);
 }
 
 /* The nodes are made on target_fd, copied from there, since what is detached cannot be, and taken

@@ -8,16 +8,14 @@
 
 /* The devices of a container or keeper; private to this area. */
 
+/* Makes the device nodes of a keeper in an empty directory: null, zero, full, random, urandom, and
+ * the directory shm. The umask must be 0. */
+int dev_fill(int dir_fd, struct error *err);
 /*
- * Makes the device nodes in an empty directory: null, zero, full, random, urandom; for a container
- * also tty, the links (fd, stdin, stdout, stderr, ptmx) and the directories pts and mqueue; and shm
- * for both. The umask must be 0.
- */
-int dev_fill(int dir_fd, bool container, struct error *err);
-/*
- * The same for a container that may make nodes (CAP_MKNOD). dir_fd: an empty file system without
- * devices, detached; it is put on target_fd. The nodes of the house are mounts in it, so that one
- * which the container makes, there or anywhere, is the device of nobody.
+ * The same for a container, with tty, the links (fd, stdin, stdout, stderr, ptmx) and the
+ * directories pts and mqueue. dir_fd: an empty file system without devices, detached; it is put on
+ * target_fd. The nodes are mounts in it: a container may make nodes (CAP_MKNOD), and what it makes,
+ * there or anywhere, is the device of nobody.
  */
 int dev_fill_sealed(int dir_fd, int target_fd, struct error *err);
 /* Makes the links of a container in a /dev where nothing has their names. */

@@ -71,16 +71,13 @@ int place_dev(int target_fd, const struct place_dev_plan *plan, struct error *er
 	static const struct mount_option options[] = {
 		{ "mode", "0755" }, { "size", "64k" }, { "nr_inodes", "1024" }, { NULL, NULL }
 	};
-	unsigned sealed = plan->sealed ? MOUNT_ATTR_NODEV : 0;
-	_cleanup_fd_ int fd =
-		mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | sealed, err);
+	_cleanup_fd_ int fd = mount_new(
+		"tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, err);
 	int r;
 
 	if (fd < 0)
 		return fd;
-	r = sealed ? dev_fill_sealed(fd, target_fd, err) : dev_fill(fd, true, err);
-	if (r >= 0 && !sealed)
-		r = mount_attach(fd, target_fd, "", err);
+	r = dev_fill_sealed(fd, target_fd, err);
 	if (r >= 0)
 		r = place_pts(fd, plan, err);
 	if (r >= 0)

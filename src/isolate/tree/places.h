@@ -16,7 +16,6 @@ struct place_dev_plan {
 	int pts_fd;   /* a detached mount; -1: a new one */
 	int shm_fd;   /* likewise */
 	unsigned tty; /* the group of terminals, as the caller sees it */
-	bool sealed;  /* no node that is made later is a device: dev_fill_sealed() */
 };
 
 /* The mount, with devices, links, pts, shm and mqueue. */

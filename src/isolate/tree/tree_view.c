@@ -132,16 +132,22 @@ static bool view_is_same(const struct stat *a, const struct stat *b)
 static int view_file_is_in_part(const struct tree_view *v, int fd, const struct stat *st,
 				int shm_fd, struct error *err)
 {
+	_cleanup_fd_ int null_fd =
+		sysio_openat(v->part_fds[TREE_DEV], "null", O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct statfs fs;
-	struct stat dev;
+	struct stat dev, node;
 
-	if (fstatfs(fd, &fs) < 0 || fstat(v->part_fds[TREE_DEV], &dev) < 0)
+	if (null_fd < 0 && null_fd != -ENOENT)
+		return error_set(err, null_fd, "open null in /dev");
+	if (fstatfs(fd, &fs) < 0 || fstat(v->part_fds[TREE_DEV], &dev) < 0 ||
+	    fstat(null_fd >= 0 ? null_fd : v->part_fds[TREE_DEV], &node) < 0)
 		return error_set(err, -errno, "look at a file");
 	for (size_t i = 0; i < ARRAY_SIZE(view_magics); i++)
 		if (fs.f_type == view_magics[i])
 			return 1;
-	/* Also a node of /dev that is bound over another file to hide that. */
-	if (st->st_dev == dev.st_dev)
+	/* A node of the house is of another file system than /dev (dev_fill_sealed()). Also one
+	 * that is bound over another file to hide that. */
+	if (st->st_dev == dev.st_dev || st->st_dev == node.st_dev)
 		return 1;
 	return shm_fd >= 0 ? mount_is_same(fd, shm_fd, err) : 0;
 }
