@@ -13,6 +13,7 @@
 #include "base/text/id.h"
 #include "base/time/clock.h"
 #include "isolate/plan/plan.h"
+#include "isolate/user/cap_name.h"
 
 /*
  * The requests to a keeper, and its answers: the types that the node and its keepers share,
@@ -208,6 +209,17 @@ static inline bool container_security_is_set(const struct container_security *s)
 	return s->has_caps || s->may_gain || s->oom_score_adj || s->unfiltered || s->own_filter ||
 	       s->n_groups > 0 || s->groups_exact || s->n_rlimits > 0 || s->own_masks ||
 	       s->writable_sys || s->writable_groups || s->all_devices || s->pids;
+}
+
+/* Whether it is just Kubernetes' baseline, which most containers have. */
+static inline bool container_security_is_baseline(const struct container_security *s)
+{
+	struct container_security rest = *s;
+
+	rest.has_caps = false;
+	rest.may_gain = false;
+	return s->has_caps && s->caps == cap_baseline && s->may_gain &&
+	       !container_security_is_set(&rest);
 }
 
 #define CONTAINER_MASKS_MAX 256

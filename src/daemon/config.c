@@ -185,6 +185,19 @@ static int set_network_default(struct config *c, const char *value)
 	return c->network.by_default || str_eq(value, "none") ? 0 : -EINVAL;
 }
 
+static int set_security_profile(struct config *c, const char *value)
+{
+	static const char *const profiles[] = { "baseline", "restricted" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
+		if (!str_eq(profiles[i], value))
+			continue;
+		c->security_profile = profiles[i];
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static int set_cri_network(struct config *c, const char *value)
 {
 	c->cri.builtin_network = str_eq(value, "builtin");
@@ -496,6 +509,7 @@ static const struct config_key config_keys[] = {
 	{ "network.cni.conf_dir", set_network_conf_dir, "an absolute path" },
 	{ "network.cni.bin_dirs", set_network_bin_dirs, "absolute paths, parted by ':'" },
 	{ "network.default", set_network_default, "default or none" },
+	{ "security.profile", set_security_profile, "baseline or restricted" },
 	{ "devices.cdi_dirs", set_cdi_dirs, "absolute paths, parted by ':'" },
 	{ "cri.network", set_cri_network, "cni or builtin" },
 	{ "cri.streaming_address", set_cri_streaming,
@@ -577,6 +591,7 @@ void config_init(struct config *c)
 				   .block_for = 30 * NSEC_PER_SEC },
 		.drain = 10 * NSEC_PER_SEC,
 		.cri = { .streaming_address = "127.0.0.1:0" },
+		.security_profile = "baseline",
 		.devices = { .cdi_dirs = "/etc/cdi:/var/run/cdi" },
 		.spare = true,
 		.users = { POD_IDS_FIRST, POD_IDS_COUNT },

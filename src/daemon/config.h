@@ -54,6 +54,8 @@
  *   cri:
  *     network: cni             # of Kubernetes' pods: its plugins, or builtin: this node's networks
  *     streaming_address: 127.0.0.1:0  # of exec, attach: on loopback; port 0: any
+ *   security:
+ *     profile: baseline        # of containers that name none; or: restricted
  *   devices:
  *     cdi_dirs: /etc/cdi:/var/run/cdi  # where vendors describe them; the last one counts most
  *   cloud:
@@ -147,6 +149,7 @@ struct config {
 		bool plugin_network; /* neither: pods of Kubernetes have none */
 		char streaming_address[64];
 	} cri;
+	const char *security_profile; /* a constant */
 	struct {
 		char cdi_dirs[1024];
 	} devices;

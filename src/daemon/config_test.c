@@ -32,7 +32,8 @@ static void reads_every_key(void)
 	struct config c;
 
 	CHECK_INT(load("log:\n  level: debug\n  form: json\ndrain: 250ms\ncgroup: /a/b\nlibexec: "
-		       "/x\nspare: no\nimages:\n  reserve: 3GiB\n  root: auto\n",
+		       "/x\nspare: no\nsecurity:\n  profile: restricted\nimages:\n  reserve: "
+		       "3GiB\n  root: auto\n",
 		       &c, &err),
 		  0);
 	CHECK_INT(c.log_level, LOG_DEBUG);
@@ -41,6 +42,7 @@ static void reads_every_key(void)
 	CHECK_STR(c.cgroup, "/a/b");
 	CHECK_STR(c.libexec, "/x");
 	CHECK(!c.spare);
+	CHECK_STR(c.security_profile, "restricted");
 	CHECK_INT(c.images.reserve, (uint64_t)3 << 30);
 	CHECK_INT(c.images.root, IMAGE_ROOT_AUTO);
 	CHECK_INT(load("images:\n  root: erofs\n", &c, &err), 0);
@@ -266,6 +268,8 @@ static void names_line_and_key(void)
 		  "images.reserve: \"much\" is not a size such as 256MiB, up to 1048576GiB, or 0" },
 		{ "images:\n  root: EROFS\n",
 		  "images.root: \"EROFS\" is not overlay, erofs or auto" },
+		{ "security:\n  profile: privileged\n",
+		  "security.profile: \"privileged\" is not baseline or restricted" },
 		{ "cgroup: !/a\nspare: no\n", "cgroup: \"\" is not an absolute path" },
 		{ "libexec: /a/..\n", "libexec: \"/a/..\" is not an absolute path" },
 		{ "libexec: \"/a\\0b\"\n", "libexec: the value holds a NUL" },

@@ -143,7 +143,8 @@ int daemon_add_services(struct daemon *d)
 					       .cgroup = d->place.cgroup,
 					       .init = d->init,
 					       .pod_kind = d->config.vm.pods,
-					       .on_network = d->config.network.by_default };
+					       .on_network = d->config.network.by_default,
+					       .profile = d->config.security_profile };
 	if (!d->init)
 		return -ENOMEM;
 	list_init(&d->runtime.executables);

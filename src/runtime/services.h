@@ -46,6 +46,7 @@ struct runtime_service {
 	const char *init;   /* path of the program for Container.init */
 	enum instance_kind pod_kind; /* of a pod without a wish; INSTANCE_KIND_COUNT: auto */
 	bool on_network;             /* a pod that names no network is on the default one */
+	const char *profile;         /* of a container that names none */
 	struct list executables;     /* calls that wait for one (runtime/start/executable.c) */
 	struct volumes_calls volumes;
 	struct cdi_calls devices;

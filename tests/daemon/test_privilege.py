@@ -294,5 +294,61 @@ class Privilege(steps.StepsTest):
         self.assertIn("Read-only", done.stderr + done.stdout)
 
 
+class Configured(steps.StepsTest):
+    """The profile of containers that name none."""
+    CONFIG = "security:\n  profile: restricted\n"
+
+    def status(self, *options, at=""):
+        """(CapBnd, NoNewPrivs) of a container."""
+        if not at:
+            self.node.cli("run", "-d", "--name", "p", *options, "busybox", "sleep", "1000")
+        pid = self.inspect(at or "p").containers[0].pid
+        of = dict(l.split(":\t", 1) for l in host.read(f"/proc/{pid}/status").splitlines() if ":\t" in l)
+        if not at:
+            self.node.cli("rm", "-f", "p")
+        return int(of["CapBnd"], 16), of["NoNewPrivs"].strip()
+
+    def configure(self, text):
+        self.node.kill()
+        with open(self.node.config, "w", encoding="ascii") as f:
+            f.write(text)
+        self.node.start()
+
+    def test_restricted_by_the_configuration(self):
+        self.busybox()
+        none, baseline = (0, "1"), (0xa80425fb, "0")
+        self.assertEqual(none, self.status())
+        self.assertEqual((1 << 13, "1"), self.status("--cap-add", "NET_RAW"))
+        self.assertEqual(baseline, self.status("--security-profile", "baseline"))
+        self.assertNotEqual(0, self.status("--privileged")[0])
+        self.cell("c", container("sleep", "1000"))
+        self.assertEqual(none, self.status(at="c"))
+        self.assertEqual("restricted", self.inspect("c").containers[0].security.profile)
+
+    def test_of_a_pod_for_its_containers(self):
+        self.busybox()
+        self.node.cli("pod", "--name", "two", "--security-profile", "baseline", "a=busybox", "sleep", "1000", "--", "--security-profile", "restricted",
+                      "b=busybox", "sleep", "1000")
+        self.assertEqual(["baseline", "restricted"], [c.security.profile for c in self.inspect("two").containers])
+        self.assertEqual("baseline", self.inspect("two").security.profile)
+        seen = [dict(l.split(":\t", 1) for l in host.read(f"/proc/{c.pid}/status").splitlines() if ":\t" in l) for c in self.inspect("two").containers]
+        self.assertEqual([0xa80425fb, 0], [int(of["CapEff"], 16) for of in seen])
+        done = self.node.cli("pod", "--security-profile", "open", "a=busybox", check=False)
+        self.assertIn("\"open\" is none of \"baseline\", \"restricted\" and \"privileged\"", done.stderr)
+
+    def test_it_is_kept(self):
+        """What was made under one configuration has no more privilege under another one."""
+        self.busybox()
+        self.node.cli("run", "-d", "--name", "p", "busybox", "sleep", "1000")
+        self.node.cli("stop", "-t", "0", "p")
+        before = host.read(self.node.config)
+        self.configure(before.replace("restricted", "baseline"))
+        self.addCleanup(self.configure, before)
+        self.node.cli("start", "p")
+        self.assertEqual((0, "1"), self.status(at="p"))
+        self.node.cli("run", "-d", "--name", "q", "busybox", "sleep", "1000")
+        self.assertEqual((0xa80425fb, "0"), self.status(at="q"))
+
+
 if __name__ == "__main__":
     unittest.main()

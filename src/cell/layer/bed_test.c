@@ -212,6 +212,10 @@ int bed_start(struct bed *b, const struct bed_start *s, struct error *err)
 	int r;
 
 	script[2] = text;
+	/* As a daemon asks for where nothing else is wanted: what waits ahead is made for it. */
+	spec.security = (struct container_security){ .has_caps = s->late,
+						     .caps = cap_baseline,
+						     .may_gain = s->late };
 	/* A test that says nothing waits for its log. */
 	if (!spec.log.drop && !spec.log.block_for)
 		spec.log.block_for = NSEC_NEVER;

@@ -82,10 +82,14 @@ static int standby_make_groups(struct standby *s, struct standby_process *p, str
 static int standby_spawn(struct standby_process *p, struct error *err)
 {
 	static const struct isolate_user nobody_yet = { .uid = 0 };
+	const struct container_security baseline = { .has_caps = true,
+						     .caps = cap_baseline,
+						     .may_gain = true };
 	struct isolate_plan plan;
 
 	isolate_plan_init(&plan);
 	program_plan(&plan, CONTAINER_IMAGE, &nobody_yet);
+	program_secure(&plan, &baseline);
 	plan.ns[ISOLATE_NS_PID] = ISOLATE_NEW;
 	plan.ns[ISOLATE_NS_MOUNT] = ISOLATE_NEW;
 	plan.ns[ISOLATE_NS_CGROUP] = ISOLATE_NEW;
@@ -181,7 +185,8 @@ bool standby_fits(const struct cell_spec *cell, const struct container_spec *spe
 	    strv_len(cell->limits) > 0 || isolate_ids_are_set(&cell->ids))
 		return false;
 	if (spec->kind != CONTAINER_IMAGE || !spec->late || spec->root_disk || spec->n_mounts > 0 ||
-	    spec->tty || strv_len(spec->limits) > 0 || container_security_is_set(&spec->security))
+	    spec->tty || strv_len(spec->limits) > 0 ||
+	    !container_security_is_baseline(&spec->security))
 		return false;
 	return isolate_rest_fits(spec->argv, spec->env, spec->cwd, STANDBY_STRINGS_MORE,
 				 STANDBY_BYTES_MORE);

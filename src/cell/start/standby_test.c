@@ -257,7 +257,13 @@ static void specs_that_fit(void)
 	struct container_mount mount = { .target = "/x" };
 	struct container_disk disk = { .serial = "x", .fs = CONTAINER_DISK_FS };
 	struct cell_spec cell = { .name = "c" }, other;
-	struct container_spec spec = { .argv = argv, .cwd = "/", .late = true }, s;
+	struct container_spec spec = {
+		.argv = argv,
+		.cwd = "/",
+		.late = true,
+		.security = { .has_caps = true, .caps = cap_baseline, .may_gain = true }
+	};
+	struct container_spec s;
 
 	memset(big, 'x', sizeof(big) - 1);
 	CHECK(standby_fits(&cell, &spec));
@@ -266,6 +272,9 @@ static void specs_that_fit(void)
 	CHECK(!NOT_WITH(late, false));
 	CHECK(!NOT_WITH(kind, CONTAINER_PROCESS));
 	CHECK(!NOT_WITH(tty, true));
+	CHECK(!NOT_WITH(security.has_caps, false));
+	CHECK(!NOT_WITH(security.caps, 0));
+	CHECK(!NOT_WITH(security.unfiltered, true));
 	CHECK(!NOT_WITH(root_disk, &disk));
 	CHECK(!NOT_WITH(limits, limits));
 	CHECK(!NOT_WITH(argv, long_argv));

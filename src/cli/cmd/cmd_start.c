@@ -233,6 +233,10 @@ int cmd_pod(const struct cli *cli, const struct args *args)
 	    pod_options_take(&shared, args, &request.security, &err) < 0 ||
 	    restart_option_read(&request.restart, &restart, args, args_flag(args, "rm"), &err) < 0)
 		return cli_fail(&err);
+	if (args_value(args, "security-profile")) {
+		shared.message.profile = args_value(args, "security-profile");
+		request.security = &shared.message;
+	}
 	request.nics = nic.list;
 	request.n_nics = nic.list[0] ? 1 : 0;
 	spec_set(&meta.name, args_value(args, "name"));

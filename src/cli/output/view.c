@@ -247,6 +247,7 @@ static void view_pod_security(struct json *j, const Aurae__Runtime__V0__PodSecur
 	json_put_word(j, "ipc", s->ipc);
 	json_put_word(j, "uts", s->uts);
 	json_put_word(j, "userns", s->userns);
+	json_put_word(j, "profile", s->profile);
 	view_words(j, "sysctls", s->sysctls, s->n_sysctls);
 	json_put_word(j, "cgroup_parent", s->cgroup_parent);
 	json_put_end(j);

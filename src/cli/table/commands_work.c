@@ -80,8 +80,8 @@
 		  "of each of its processes: nofile=1024:4096; may be given again" },              \
 		{ "init", 0, NULL, "a small first process that reaps, and passes signals on" },    \
 		{ "security-profile", 0, "NAME",                                                   \
-		  "baseline: as docker and podman have it; restricted: no capability; "            \
-		  "privileged" },                                                                  \
+		  "baseline (the node's default): as docker and podman have it; restricted: no "   \
+		  "capability; privileged" },                                                      \
 	{                                                                                          \
 		"disk", 0, "SIZE", "its root takes at most so much of the disk: 64m, 1g"           \
 	}
@@ -159,6 +159,7 @@ static const struct arg_option options_pod[] = {
 	{ "pod-id-file", 0, "FILE", "write its id to this file, which must not be there yet" },
 	{ "quiet", 'q', NULL, "tell nothing of the pull of its images" },
 	OPTIONS_SHARED,
+	{ "security-profile", 0, "NAME", "of those of its containers that name none" },
 	OPTION_RESTART,
 	OPTIONS_LIMITS,
 	OPTION_PULL,

@@ -92,6 +92,24 @@ int run_choose(const struct runtime_service *s, const struct instance *parent,
 	return error_field(err, own.kind, "kind", "%s", error_text(&own));
 }
 
+/* Each with a profile, also where it names none: what is kept of it names the one that it got. */
+static int runtime_profiles(struct arena *a, struct run_what *what, const char *otherwise,
+			    struct error *err)
+{
+	Aurae__Runtime__V0__Container **list;
+	int r = 0;
+
+	if (what->n_containers == 0 || what->n_containers > WORKLOAD_CONTAINERS_MAX)
+		return 0;
+	list = arena_memdup(a, what->containers, what->n_containers * sizeof(*list));
+	for (size_t i = 0; list && i < what->n_containers && r == 0; i++)
+		r = security_name_profile(a, &list[i], otherwise);
+	if (!list || r < 0)
+		return error_set(err, -ENOMEM, "containers");
+	what->containers = list;
+	return 0;
+}
+
 /* ---- all of it ---- */
 
 /* field: that of the policy. */
@@ -292,6 +310,11 @@ int run_take_network(const struct run_request *q, struct workload_spec *spec, st
 					  : pod_network_cell_word(q->network, &spec->network, err);
 }
 
+static const char *run_profile(const struct runtime_service *s, const struct run_request *q)
+{
+	return q->security && !str_empty(q->security->profile) ? q->security->profile : s->profile;
+}
+
 int run_specify(const struct runtime_service *s, struct arena *a, const struct run_request *q,
 		struct workload_spec *spec, struct instance_nic *nic, struct error *err)
 {
@@ -324,6 +347,8 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 	if (r == 0 && !is_pod)
 		r = run_take_users(spec, q->userns, err);
 	what.whole.host_ipc = spec->host_ipc;
+	if (r == 0)
+		r = runtime_profiles(a, &what, run_profile(s, q), err);
 	if (r == 0)
 		r = runtime_containers(a, &what, spec, err);
 	if (r == 0)
@@ -449,6 +474,10 @@ static int specify_containers(struct arena *a, const struct workload *w, struct 
 		c->image = w->containers[i]->image_id;
 		c->resources = kept.resources ?: c->resources;
 		c->hold_output = false;
+		if (r == 0 && kept.security &&
+		    security_name_profile(a, &c, kept.security->profile) < 0)
+			return error_set(err, -ENOMEM, "containers");
+		what->containers[i] = c;
 		if (kept.n_mounts == 0)
 			continue;
 		c->mounts = kept.mounts;

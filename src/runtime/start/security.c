@@ -84,24 +84,30 @@ static int caps_take(char *const *names, size_t n, const char *field, const char
 	return 0;
 }
 
+#define SECURITY_PROFILE_SENTENCE                                                                  \
+	"\"%.40s\" is none of \"baseline\", \"restricted\" and \"privileged\""
+
+static bool security_profile_is_known(const char *profile)
+{
+	return str_empty(profile) || str_eq(profile, "baseline") || str_eq(profile, "restricted") ||
+	       str_eq(profile, "privileged");
+}
+
 static int profile_take(struct container_security *to, const char *profile, const char *field,
 			struct error *err)
 {
-	static const char baseline[] = "baseline", restricted[] = "restricted";
 	char name[ERROR_FIELD_MAX];
 
 	to->caps = isolate_caps_default;
 	if (str_empty(profile))
 		return 0;
 	to->has_caps = true;
-	to->may_gain = str_eq(profile, baseline);
+	to->may_gain = str_eq(profile, "baseline");
 	to->caps = to->may_gain ? cap_baseline : 0;
-	if (to->may_gain || str_eq(profile, restricted))
+	if (security_profile_is_known(profile))
 		return 0;
 	(void)str_printf(name, sizeof(name), "%s.profile", field);
-	return error_field(err, ERROR_INVALID, name,
-			   "\"%.40s\" is none of \"%s\", \"%s\" and \"privileged\"", profile,
-			   baseline, restricted);
+	return error_field(err, ERROR_INVALID, name, SECURITY_PROFILE_SENTENCE, profile);
 }
 
 /* "ALL" that is dropped leaves what is added by name; one that is added is all but what is dropped
@@ -370,6 +376,25 @@ int security_take(struct arena *a, struct pod_container_spec *to,
 	return r < 0 ? r : score_take(s, from->oom_score_adj, field, err);
 }
 
+int security_name_profile(struct arena *a, Aurae__Runtime__V0__Container **c, const char *profile)
+{
+	const Aurae__Runtime__V0__Security *from = (*c)->security;
+	Aurae__Runtime__V0__Security *to;
+
+	if (str_empty(profile) || (from && (from->privileged || !str_empty(from->profile))))
+		return 0;
+	*c = arena_memdup(a, *c, sizeof(**c));
+	to = arena_zalloc(a, 1, sizeof(*to));
+	if (!*c || !to)
+		return -ENOMEM;
+	aurae__runtime__v0__security__init(to);
+	if (from)
+		*to = *from;
+	to->profile = (char *)(uintptr_t)profile;
+	(*c)->security = to;
+	return 0;
+}
+
 /* ---- a pod ---- */
 
 int security_check_tracer(const struct container_security *s, bool host, const char *field,
@@ -511,6 +536,9 @@ int security_take_pod(struct arena *a, struct workload_spec *to,
 	*ret_shared = false;
 	if (!from)
 		return 0;
+	if (!security_profile_is_known(from->profile))
+		return error_field(err, ERROR_INVALID, "security.profile",
+				   SECURITY_PROFILE_SENTENCE, from->profile);
 	r = pod_take_modes(to, from, ret_shared, err);
 	if (r == 0)
 		r = pod_check_place(to, from, err);

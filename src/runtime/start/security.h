@@ -17,6 +17,10 @@
 int security_take(struct arena *a, struct pod_container_spec *to,
 		  const Aurae__Runtime__V0__Security *from, const char *field, struct error *err);
 
+/* Puts a profile (NULL or "": none) into a container that names none, which becomes a copy in the
+ * arena. 0 or -ENOMEM. */
+int security_name_profile(struct arena *a, Aurae__Runtime__V0__Container **c, const char *profile);
+
 /* The paths of /proc and /sys that are hidden in each container, and those that are read-only. Each
  * list ends with NULL. */
 extern const char *const security_hidden[], *const security_read_only[];

@@ -677,6 +677,7 @@ int settings_read(struct arena *a, const char *settings, struct settings_kept *r
 	ret->mounts = kept->mounts;
 	ret->n_mounts = kept->n_mounts;
 	ret->health = kept->health;
+	ret->security = kept->security;
 	return 0;
 }
 

@@ -86,6 +86,7 @@ struct settings_kept {
 	size_t n_mounts;
 	Nacre__V1__WorkloadNetwork *network;
 	Aurae__Runtime__V0__HealthCheck *health;
+	Aurae__Runtime__V0__Security *security; /* NULL: nothing was said */
 };
 int settings_read(struct arena *a, const char *settings, struct settings_kept *ret,
 		  struct error *err);
