@@ -41,7 +41,7 @@ struct instance_spec {
 	 * root that begins with '/' and is not in the base group. Made where it is missing, and
 	 * then taken away with the last one in it. NULL: the node's base group. */
 	const char *cgroup_parent;
-	char *const *sysctls; /* likewise: instance_check_sysctls() */
+	char *const *sysctls; /* instance_check_sysctls(); of one below the node */
 	/* Of one of kind cell: it has these namespaces of its parent. */
 	bool host_pids, host_ipc, host_uts;
 	struct isolate_ids ids; /* likewise: struct instance_spawn */

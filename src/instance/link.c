@@ -130,27 +130,56 @@ static void instance_is_ready(struct instance *i)
 	FAILPOINT_AFTER("instance.ready");
 }
 
+/* Whether it was set; else it is lost, or fails. */
+static bool instance_was_set(struct instance *i, const char *what, const struct error *err)
+{
+	struct error refused;
+	char lost[64];
+
+	if (!err)
+		return true;
+	/* As with hello: the end of what it was lost with is told, too, and may be no end of it. */
+	if (err->kind == ERROR_UNAVAILABLE) {
+		(void)str_printf(lost, sizeof(lost), "its %s are not set", what);
+		instance_lost(i, lost, err);
+		return false;
+	}
+	refused = *err;
+	(void)error_wrap(&refused, err->code, "its %s", what);
+	instance_fail(i, &refused);
+	return false;
+}
+
+static void instance_on_sysctls(void *userdata, const struct error *err)
+{
+	struct instance *i = userdata;
+
+	if (i->state != INSTANCE_SPAWNING || i->broken)
+		return;
+	if (instance_was_set(i, "sysctls", err))
+		instance_is_ready(i);
+}
+
+/* Those of one that is made here were set by its own steps. */
+static void instance_set_sysctls(struct instance *i)
+{
+	if (i->sysctls && instance_is_remote(i))
+		i->peer->ops->set_sysctls(i->peer, i->sysctls, instance_on_sysctls, i);
+	else
+		instance_is_ready(i);
+}
+
 /* None is better than one without the limits that it should have. */
 static void instance_on_limited(void *userdata, const struct error *err)
 {
 	struct instance *i = userdata;
-	struct error refused;
 
 	if (i->state != INSTANCE_SPAWNING || i->broken)
 		return;
-	/* As with hello: the end of what it was lost with is told, too, and may be no end of it. */
-	if (err && err->kind == ERROR_UNAVAILABLE) {
-		instance_lost(i, "its limits are not set", err);
-		return;
-	}
-	strv_free(TAKE_PTR(i->limits));
-	if (!err) {
-		instance_is_ready(i);
-		return;
-	}
-	refused = *err;
-	(void)error_wrap(&refused, err->code, "its limits");
-	instance_fail(i, &refused);
+	if (!err || err->kind != ERROR_UNAVAILABLE)
+		strv_free(TAKE_PTR(i->limits));
+	if (instance_was_set(i, "limits", err))
+		instance_set_sysctls(i);
 }
 
 static void instance_on_hello(void *userdata, const struct error *err)
@@ -174,7 +203,7 @@ static void instance_on_hello(void *userdata, const struct error *err)
 	if (i->limits)
 		i->peer->ops->limit(i->peer, "", "", i->limits, instance_on_limited, i);
 	else
-		instance_is_ready(i);
+		instance_set_sysctls(i);
 }
 
 void instance_open_peer(struct instance *i)

@@ -175,6 +175,9 @@ struct peer_ops {
 	 * ERROR_PRECONDITION where it cannot. */
 	void (*limit)(struct peer *p, const char *id, const char *cell, char *const *words,
 		      peer_done_fn done, void *userdata);
+	/* "NAME=VALUE" each: sysctls of its namespaces, under the same conditions. */
+	void (*set_sysctls)(struct peer *p, char *const *sysctls, peer_done_fn done,
+			    void *userdata);
 	void (*usage)(struct peer *p, peer_usage_fn done, void *userdata);
 	void (*processes)(struct peer *p, peer_processes_fn done, void *userdata);
 	/* Whether descriptors can be passed to it. Where they cannot, start() takes none

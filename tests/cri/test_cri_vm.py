@@ -17,6 +17,7 @@ from nacre_test import until
 cri, cri_grpc = nacre_test.pb["cri_pb2"], nacre_test.pb["cri_pb2_grpc"]
 Code = grpc.StatusCode
 GIB = 1 << 30
+SYSCTLS = {"net.ipv4.ip_local_port_range": "1024\t2000", "kernel.shm_rmid_forced": "1"}
 
 
 class Machines(nacre_test.NodeTest):
@@ -114,7 +115,7 @@ class OneMachine(Machines):
 
     @classmethod
     def share(cls):
-        cls.pod = cls.run_sandbox("web", log_directory=cls.logs)
+        cls.pod = cls.run_sandbox("web", log_directory=cls.logs, linux=cri.LinuxPodSandboxConfig(sysctls=SYSCTLS))
 
     def setUp(self):
         self.addCleanup(self.clear_containers)
@@ -180,6 +181,50 @@ class OneMachine(Machines):
         self.begin(self.pod, "server", "sh", "-c", "while :; do echo pong | nc -l -p 90; done")
         client = self.begin(self.pod, "client")
         until(lambda: "pong" in self.ask(client, "nc 127.0.0.1 90 </dev/null"), what="the other one answers")
+
+    def test_a_sysctl_that_its_kernel_lacks(self):
+        bad = {"linux": cri.LinuxPodSandboxConfig(sysctls={"net.ipv4.no_such_name": "1"})}
+        self.refused(Code.FAILED_PRECONDITION, "net.ipv4.no_such_name", self.run_sandbox, "bad", **bad)
+        self.assertEqual([self.pod], [s.id for s in self.api.ListPodSandbox(cri.ListPodSandboxRequest()).items])
+
+    def test_sysctls_are_the_machines(self):
+        paths = ["/proc/sys/" + name.replace(".", "/") for name in SYSCTLS]
+        one = self.begin(self.pod, "one")
+        self.assertEqual("".join(v + "\n" for v in SYSCTLS.values()), self.ask(one, "cat " + " ".join(paths)))
+        self.assertNotEqual(SYSCTLS["net.ipv4.ip_local_port_range"], host.read(paths[0]).strip())
+
+    # ---- what is counted ----
+
+    def test_stats(self):
+        one = self.begin(self.pod, "one", "sh", "-c", "head -c 30000000 /dev/zero > /dev/shm/x; exec sleep 1000")
+        two = self.create(self.pod, "two")
+        until(lambda: "30000000" in self.ask(one, "wc -c /dev/shm/x"), what="its memory is in use")
+        self.ask(one, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+        own = self.api.ContainerStats(cri.ContainerStatsRequest(container_id=one)).stats
+        self.assertGreater(own.cpu.usage_core_nano_seconds.value, 0)
+        self.assertGreater(own.memory.working_set_bytes.value, 30000000)
+        pod = self.api.PodSandboxStats(cri.PodSandboxStatsRequest(pod_sandbox_id=self.pod)).stats
+        self.assertEqual([one], [c.attributes.id for c in pod.linux.containers])
+        # What the node gives, as its kernel knows it. (A guest may count time that the node had taken from it.)
+        self.assertGreater(pod.linux.cpu.usage_core_nano_seconds.value, 0)
+        self.assertGreater(pod.linux.memory.working_set_bytes.value, own.memory.working_set_bytes.value)
+        listed = self.api.ListContainerStats(cri.ListContainerStatsRequest()).stats
+        self.assertEqual([one], [c.attributes.id for c in listed])
+        self.remove(two)
+
+    def test_metrics(self):
+        one = self.begin(self.pod, "one")
+        names = [d.name for d in self.api.ListMetricDescriptors(cri.ListMetricDescriptorsRequest()).descriptors]
+        pod, = self.api.ListPodSandboxMetrics(cri.ListPodSandboxMetricsRequest()).pod_metrics
+        self.assertEqual(self.pod, pod.pod_sandbox_id)
+        own, = pod.container_metrics
+        self.assertEqual(one, own.container_id)
+        for metrics in pod.metrics, own.metrics:
+            values = {m.name: m.value.value for m in metrics}
+            self.assertGreater(values["container_cpu_usage_seconds_total"] + values["container_memory_usage_bytes"], 0)
+            self.assertLessEqual(set(values), set(names))
+            # What is not known is not said.
+            self.assertNotIn("container_memory_mapped_file", values)
 
     # ---- volumes ----
 

@@ -14,8 +14,9 @@
 
 /* The source of a value, which decides whether the value exists. */
 enum metrics_part {
-	METRICS_GROUP,  /* any group */
-	METRICS_MEMORY, /* a group that counts memory */
+	METRICS_GROUP,        /* any group */
+	METRICS_MEMORY,       /* a group that counts memory */
+	METRICS_MEMORY_PARTS, /* likewise, one of this kernel */
 	METRICS_SWAP,
 	METRICS_PIDS,
 	METRICS_CPU_STALL,
@@ -94,15 +95,15 @@ static const struct metrics_kind {
 	  USAGE(memory_anon), 1 },
 	{ "container_memory_kernel_usage", "Bytes of the kernel's own memory", METRICS_MEMORY,
 	  GAUGE, USAGE(memory_kernel), 1 },
-	{ "container_memory_mapped_file", "Bytes of mapped files", METRICS_MEMORY, GAUGE,
+	{ "container_memory_mapped_file", "Bytes of mapped files", METRICS_MEMORY_PARTS, GAUGE,
 	  DETAIL(memory_mapped), 1 },
 	{ "container_memory_total_active_anon_bytes", "Bytes of anonymous memory in recent use",
-	  METRICS_MEMORY, GAUGE, DETAIL(memory_active_anon), 1 },
+	  METRICS_MEMORY_PARTS, GAUGE, DETAIL(memory_active_anon), 1 },
 	{ "container_memory_total_inactive_anon_bytes",
-	  "Bytes of anonymous memory not in recent use", METRICS_MEMORY, GAUGE,
+	  "Bytes of anonymous memory not in recent use", METRICS_MEMORY_PARTS, GAUGE,
 	  DETAIL(memory_inactive_anon), 1 },
 	{ "container_memory_anon_hugepages_bytes", "Bytes of transparent huge pages",
-	  METRICS_MEMORY, GAUGE, DETAIL(memory_anon_huge), 1 },
+	  METRICS_MEMORY_PARTS, GAUGE, DETAIL(memory_anon_huge), 1 },
 	{ "container_memory_failcnt", "Times that the limit of memory was reached", METRICS_MEMORY,
 	  COUNTER, USAGE(memory_max_hits), 1 },
 	{ "container_oom_events_total", "Processes killed for want of memory", METRICS_MEMORY,
@@ -353,6 +354,7 @@ static bool metrics_are_there(const struct metrics_list *l, enum metrics_part pa
 	const bool there[] = {
 		[METRICS_GROUP] = true,
 		[METRICS_MEMORY] = r->usage.has_memory,
+		[METRICS_MEMORY_PARTS] = r->usage.has_memory && r->has_details,
 		[METRICS_SWAP] = r->usage.has_swap,
 		[METRICS_PIDS] = r->usage.has_pids,
 		[METRICS_CPU_STALL] = r->details.cpu.there,
@@ -367,7 +369,7 @@ static bool metrics_are_there(const struct metrics_list *l, enum metrics_part pa
 		[METRICS_DEVICE] = true,
 		[METRICS_OPERATION] = true,
 		[METRICS_PAGES] = true,
-		[METRICS_FAULTS] = r->usage.has_memory,
+		[METRICS_FAULTS] = r->usage.has_memory && r->has_details,
 		[METRICS_LINK] = r->has_traffic,
 		[METRICS_ULIMIT] = r->has_open_files,
 	};

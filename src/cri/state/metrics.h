@@ -10,6 +10,7 @@
 #include "base/memory/arena.h"
 #include "isolate/cgroup/usage.h"
 #include "pod/workload/model.h"
+#include "runtime/workload/machine_usage.h"
 
 /*
  * Metrics with the names and labels that cAdvisor has given to them, as a kubelet hands them on to
@@ -57,6 +58,7 @@ struct cri_reading {
 	struct usage usage;
 	struct usage_details details;
 	char devices[USAGE_DEVICES_MAX][40]; /* names of details.devices, as "/dev/sda" */
+	bool has_details;                    /* `details` of memory are known */
 	bool has_traffic, has_files, has_processes, has_descriptors, has_open_files;
 	uint64_t traffic[CRI_TRAFFIC_COUNT];       /* as the pod sees it */
 	uint64_t files_bytes, inodes, inodes_free; /* of the file system that its layer is in */
@@ -64,6 +66,11 @@ struct cri_reading {
 	uint64_t open_files; /* soft limit; UINT64_MAX: none */
 };
 
+/* As the keeper of a container with another kernel tells it. */
+void cri_reading_told(struct cri_reading *r, const struct usage *told);
+/* For a thread: of a sandbox that is a machine, what that takes of the node. */
+void cri_reading_take_machine(struct cri_reading *r, struct machine_usage *m, int cgroup_fd,
+			      const struct cri_metrics_owner *owner);
 /* For a thread. */
 void cri_reading_take(struct cri_reading *r, int cgroup_fd, const struct cri_metrics_owner *owner);
 

@@ -9,6 +9,7 @@
 #include "cri/sandbox/record.h"
 #include "cri/sandbox/resources.h"
 #include "cri/services.h"
+#include "cri/state/guest_usage.h"
 #include "cri/state/metrics.h"
 #include "network/attachment.h"
 #include "pod/workload/workload.h"
@@ -26,12 +27,15 @@ struct metrics_entry {
 	struct cri_metrics_owner owner;
 	struct cri_reading *reading; /* in the arena */
 	bool is_container;
+	size_t question; /* struct guest_usage: by whom it is told, as which container */
+	struct machine_usage machine;
 };
 
 struct metrics_call {
 	struct pool_call base;
 	struct arena arena; /* what is said of an entry is copied: it may be gone by then */
 	const struct cri_runtime_service *service;
+	struct guest_usage guests;
 	int top_fd;
 	struct metrics_entry *entries;
 	size_t n, size;
@@ -42,6 +46,7 @@ static void metrics_free(struct pool_call *p)
 {
 	struct metrics_call *c = container_of(p, struct metrics_call, base);
 
+	guest_usage_done(&c->guests);
 	arena_done(&c->arena);
 	free(c->entries);
 	free(c);
@@ -69,7 +74,8 @@ static struct metrics_entry *metrics_add(struct metrics_call *c, const char *id,
 	if (r < 0)
 		return NULL;
 	e = &c->entries[c->n];
-	*e = (struct metrics_entry){ .owner = { .container = "", .image = "" } };
+	*e = (struct metrics_entry){ .owner = { .container = "", .image = "" },
+				     .question = GUEST_USAGE_NONE };
 	e->reading = arena_alloc(&c->arena, sizeof(*e->reading));
 	e->owner.id = arena_strdup(&c->arena, id);
 	e->owner.group = arena_strdup(&c->arena, group);
@@ -82,6 +88,33 @@ static struct metrics_entry *metrics_add(struct metrics_call *c, const char *id,
 	return e;
 }
 
+/* The last entry is of a machine, or of a container that the kernel of one counts. */
+static int metrics_ask(struct metrics_call *c, struct workload *w)
+{
+	struct metrics_entry *e = &c->entries[c->n - 1];
+	int r;
+
+	e->reading->result = -ENOENT;
+	r = guest_usage_add(&c->guests, w->instance, &e->question);
+	return r < 0 || e->is_container
+		       ? r
+		       : machine_usage_plan(&e->machine, &c->arena, c->service->work, w->instance);
+}
+
+/* The group, or the name that one in a machine has in that of its pod. -ENOENT: there is none. */
+static int metrics_group(struct metrics_call *c, const struct pod_container *pc,
+			 char ret[GROUP_PATH_MAX])
+{
+	const struct workload *w = pc->workload;
+
+	if (!workload_is_remote(w))
+		return group_of_container(c->service->work, pc, ret);
+	return str_printf(ret, GROUP_PATH_MAX, "%s/%s",
+			  w->instance->cgroup + strspn(w->instance->cgroup, "/"), pc->name) < 0
+		       ? -ENOENT
+		       : 0;
+}
+
 /* 0, also where it does not run; or -ENOMEM. */
 static int metrics_add_container(struct metrics_call *c, struct pod_container *pc,
 				 const Runtime__V1__PodSandboxMetadata *pod)
@@ -91,8 +124,7 @@ static int metrics_add_container(struct metrics_call *c, struct pod_container *p
 	char group[GROUP_PATH_MAX];
 	struct metrics_entry *e;
 
-	if (pc->status.state != CONTAINER_RUNNING ||
-	    group_of_container(c->service->work, pc, group) < 0)
+	if (pc->status.state != CONTAINER_RUNNING || metrics_group(c, pc, group) < 0)
 		return 0;
 	q = cri_record_of_container(&c->arena, pc);
 	if (!q)
@@ -110,7 +142,9 @@ static int metrics_add_container(struct metrics_call *c, struct pod_container *p
 	e->owner.limits = cri_limits_show(
 		&c->arena, q->config->linux ? q->config->linux->resources : NULL, now);
 	e->owner.reserved = now ? now->memory_low : 0;
-	return e->owner.limits ? 0 : -ENOMEM;
+	if (!e->owner.limits)
+		return -ENOMEM;
+	return workload_is_remote(pc->workload) ? metrics_ask(c, pc->workload) : 0;
 }
 
 static int metrics_add_sandbox(struct metrics_call *c, struct workload *w)
@@ -120,8 +154,7 @@ static int metrics_add_sandbox(struct metrics_call *c, struct workload *w)
 	struct metrics_entry *e;
 	int r = 0;
 
-	/* The group of another kernel's is that of its gate. */
-	if (!w->lasts || w->state != WORKLOAD_RUNNING || workload_is_remote(w) ||
+	if (!w->lasts || w->state != WORKLOAD_RUNNING || w->choice.kind == INSTANCE_EC2 ||
 	    group_of_workload(c->service->work, w, group) < 0)
 		return 0;
 	q = cri_record_of_sandbox(&c->arena, w);
@@ -133,6 +166,8 @@ static int metrics_add_sandbox(struct metrics_call *c, struct workload *w)
 	e->owner.started_at = w->created_at;
 	if (w->attachment)
 		(void)str_copy(e->owner.device, sizeof(e->owner.device), w->attachment->device);
+	if (workload_is_remote(w))
+		r = metrics_ask(c, w);
 	for (size_t i = 0; i < w->n_containers && r == 0; i++)
 		r = metrics_add_container(c, w->containers[i], q->config->metadata);
 	return r;
@@ -153,8 +188,31 @@ static void metrics_run(struct pool_call *p)
 {
 	struct metrics_call *c = container_of(p, struct metrics_call, base);
 
+	for (size_t i = 0; i < c->n; i++) {
+		struct metrics_entry *e = &c->entries[i];
+
+		if (e->machine.vmm)
+			cri_reading_take_machine(e->reading, &e->machine, c->top_fd, &e->owner);
+		else if (e->question == GUEST_USAGE_NONE)
+			cri_reading_take(e->reading, c->top_fd, &e->owner);
+	}
+}
+
+static void metrics_told(struct guest_usage *g, size_t n, const struct peer_group *group)
+{
+	struct metrics_call *c = container_of(g, struct metrics_call, guests);
+
 	for (size_t i = 0; i < c->n; i++)
-		cri_reading_take(c->entries[i].reading, c->top_fd, &c->entries[i].owner);
+		if (c->entries[i].question == n && c->entries[i].is_container &&
+		    str_eq(c->entries[i].owner.id, group->id))
+			cri_reading_told(c->entries[i].reading, &group->usage);
+}
+
+static void metrics_asked(struct guest_usage *g)
+{
+	struct metrics_call *c = container_of(g, struct metrics_call, guests);
+
+	pool_call_submit(&c->base, c->service->work->pool);
 }
 
 /* ---- the answer ---- */
@@ -259,10 +317,13 @@ static void metrics_start(struct rpc_call *call, const struct cri_runtime_servic
 		return;
 	}
 	c->service = s;
+	c->guests.told = metrics_told;
+	c->guests.ready = metrics_asked;
 	c->top_fd = s->work->top_fd;
 	c->streams = streams;
 	if (metrics_add_all(c) == 0) {
-		pool_call_start(&c->base, &ops, s->work->pool, call);
+		pool_call_begin(&c->base, &ops, call);
+		guest_usage_ask(&c->guests);
 		return;
 	}
 	metrics_free(&c->base);

@@ -16,6 +16,7 @@
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "base/time/clock.h"
+#include "cri/state/stats.h"
 #include "isolate/cgroup/cgroup.h"
 
 #define METRICS_FILE_MAX 4096
@@ -141,6 +142,24 @@ static void metrics_read_open_files(struct cri_reading *r, pid_t pid)
 	r->has_open_files = true;
 }
 
+void cri_reading_told(struct cri_reading *r, const struct usage *told)
+{
+	*r = (struct cri_reading){ .at = clock_real(), .usage = *told };
+}
+
+void cri_reading_take_machine(struct cri_reading *r, struct machine_usage *m, int cgroup_fd,
+			      const struct cri_metrics_owner *owner)
+{
+	_cleanup_fd_ int root_fd = rootfd_point(AT_FDCWD, "/");
+	struct cri_usage u = { .result = -ENOENT };
+
+	cri_usage_read_machine(&u, m, cgroup_fd, "");
+	cri_reading_told(r, &u.usage);
+	r->result = u.result;
+	if (r->result == 0 && root_fd >= 0 && owner->device[0])
+		metrics_read_traffic(r, root_fd, owner->device);
+}
+
 void cri_reading_take(struct cri_reading *r, int cgroup_fd, const struct cri_metrics_owner *owner)
 {
 	_cleanup_fd_ int root_fd = rootfd_point(AT_FDCWD, "/");
@@ -151,6 +170,7 @@ void cri_reading_take(struct cri_reading *r, int cgroup_fd, const struct cri_met
 		r->result = usage_read_details(cgroup_fd, owner->group, &r->details);
 	if (r->result < 0)
 		return;
+	r->has_details = true;
 	if (root_fd >= 0)
 		metrics_name_devices(r, root_fd);
 	if (root_fd >= 0 && owner->device[0])

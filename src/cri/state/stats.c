@@ -71,6 +71,34 @@ void cri_usage_read(struct cri_usage *u, int cgroup_fd, const char *group, const
 		stats_read_traffic(u, device);
 }
 
+void cri_usage_take(struct cri_usage *u, const struct usage *told)
+{
+	u->at = clock_real();
+	u->result = 0;
+	u->usage = *told;
+}
+
+void cri_usage_read_machine(struct cri_usage *u, struct machine_usage *m, int cgroup_fd,
+			    const char *device)
+{
+	struct usage inside = u->usage;
+	bool told = u->result == 0;
+
+	machine_usage_read(m, cgroup_fd);
+	u->result = m->vmm ? m->result : -ENOENT;
+	if (u->result < 0)
+		return;
+	cri_usage_take(u, &m->usage);
+	u->usage.has_memory = true;
+	u->usage.has_swap = false;
+	u->usage.memory_current = u->usage.memory_anon = m->host_memory + m->overhead;
+	u->usage.memory_inactive_file = 0;
+	u->usage.has_pids = told && inside.has_pids;
+	u->usage.pids_current = inside.pids_current;
+	if (*device)
+		stats_read_traffic(u, device);
+}
+
 /* ---- messages ---- */
 
 static Runtime__V1__UInt64Value *stats_number(struct arena *a, uint64_t n)

@@ -9,6 +9,7 @@
 #include "api/cri.pb-c.h"
 #include "base/memory/arena.h"
 #include "isolate/cgroup/usage.h"
+#include "runtime/workload/machine_usage.h"
 #include "pod/workload/model.h"
 
 /*
@@ -28,6 +29,13 @@ struct cri_usage {
 /* For a thread: reads the group below cgroup_fd and, where `device` is not "", the node's end of
  * the pod's link. */
 void cri_usage_read(struct cri_usage *u, int cgroup_fd, const char *group, const char *device);
+
+/* Likewise of a sandbox that is a machine: what that takes of the node, and the processes that its
+ * keeper has told. */
+void cri_usage_read_machine(struct cri_usage *u, struct machine_usage *m, int cgroup_fd,
+			    const char *device);
+/* As the keeper of a container with another kernel tells it. */
+void cri_usage_take(struct cri_usage *u, const struct usage *told);
 
 /* In the arena; NULL without memory. root: the directory that the layer is in. */
 Runtime__V1__ContainerStats *cri_stats_container(struct arena *a, const struct cri_usage *u,

@@ -17,6 +17,7 @@
 #include "cri/sandbox/record.h"
 #include "cri/sandbox/status.h"
 #include "cri/services.h"
+#include "cri/state/guest_usage.h"
 #include "cri/state/stats.h"
 #include "cri/streams/stream.h"
 #include "network/attachment.h"
@@ -31,6 +32,10 @@ struct stats_entry {
 	Runtime__V1__PodSandboxAttributes *sandbox;
 	Runtime__V1__ContainerAttributes *container;
 	char *group; /* NULL: nothing is read */
+	/* GUEST_USAGE_NONE, or by whom it is told, and as what: the id of a container, or "". */
+	size_t question;
+	const char *id;
+	struct machine_usage machine;
 	char device[IF_NAMESIZE];
 	struct disk_written files;
 	struct cri_usage usage;
@@ -40,6 +45,7 @@ struct stats_call {
 	struct pool_call base;
 	struct arena arena;
 	const struct cri_runtime_service *service;
+	struct guest_usage guests;
 	int top_fd;
 	struct stats_entry *entries;
 	size_t n, size;
@@ -54,6 +60,7 @@ static void stats_free(struct pool_call *p)
 {
 	struct stats_call *c = container_of(p, struct stats_call, base);
 
+	guest_usage_done(&c->guests);
 	arena_done(&c->arena);
 	free(c->entries);
 	free(c);
@@ -80,12 +87,27 @@ static struct stats_entry *stats_add(struct stats_call *c, const char *group)
 	if (r < 0)
 		return NULL;
 	e = &c->entries[c->n];
-	*e = (struct stats_entry){ .usage = { .result = -ENOENT } };
+	*e = (struct stats_entry){ .question = GUEST_USAGE_NONE, .usage = { .result = -ENOENT } };
 	e->group = group ? arena_strdup(&c->arena, group) : NULL;
 	if (group && !e->group)
 		return NULL;
 	c->n++;
 	return e;
+}
+
+/* Of the last entry: its keeper counts, where that has a kernel of its own. id: of a container. */
+static int stats_ask(struct stats_call *c, const struct workload *w, const char *id)
+{
+	struct stats_entry *e = &c->entries[c->n - 1];
+	int r;
+
+	if (!workload_is_remote(w))
+		return 0;
+	e->id = id;
+	r = guest_usage_add(&c->guests, w->instance, &e->question);
+	if (r < 0 || *id || w->choice.kind != INSTANCE_VM)
+		return r;
+	return machine_usage_plan(&e->machine, &c->arena, c->service->work, w->instance);
 }
 
 static bool stats_runs(const struct pod_container *c)
@@ -122,7 +144,7 @@ static int stats_add_container(struct stats_call *c, const struct pod_container 
 	e->container = m;
 	e->files = pc->written;
 	c->n_containers++;
-	return 0;
+	return stats_runs(pc) ? stats_ask(c, pc->workload, m->id) : 0;
 }
 
 static int stats_add_sandbox(struct stats_call *c, const struct workload *w,
@@ -154,6 +176,7 @@ static int stats_add_sandbox(struct stats_call *c, const struct workload *w,
 	if (w->attachment)
 		(void)str_copy(e->device, sizeof(e->device), w->attachment->device);
 	c->n_sandboxes++;
+	r = stats_ask(c, w, "");
 	for (size_t i = 0; i < w->n_containers && r == 0; i++)
 		if (stats_runs(w->containers[i]))
 			r = stats_add_container(c, w->containers[i]);
@@ -216,7 +239,9 @@ static void stats_run(struct pool_call *p)
 	for (size_t i = 0; i < c->n; i++) {
 		struct stats_entry *e = &c->entries[i];
 
-		if (e->group)
+		if (e->machine.vmm)
+			cri_usage_read_machine(&e->usage, &e->machine, c->top_fd, e->device);
+		else if (e->group)
 			cri_usage_read(&e->usage, c->top_fd, e->group, e->device);
 	}
 }
@@ -349,6 +374,23 @@ static void answer_sandbox_stream(struct stats_call *c, struct rpc_call *call)
 
 /* ---- the methods ---- */
 
+static void stats_told(struct guest_usage *g, size_t n, const struct peer_group *group)
+{
+	struct stats_call *c = container_of(g, struct stats_call, guests);
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->entries[i].question == n && str_eq(c->entries[i].id, group->id) &&
+		    (*group->id || !*group->cell))
+			cri_usage_take(&c->entries[i].usage, &group->usage);
+}
+
+static void stats_asked(struct guest_usage *g)
+{
+	struct stats_call *c = container_of(g, struct stats_call, guests);
+
+	pool_call_submit(&c->base, c->service->work->pool);
+}
+
 /* NULL where the call has failed. */
 static struct stats_call *stats_new(struct rpc_call *call, const struct cri_runtime_service *s,
 				    void (*answer)(struct stats_call *c, struct rpc_call *call))
@@ -360,6 +402,8 @@ static struct stats_call *stats_new(struct rpc_call *call, const struct cri_runt
 		return NULL;
 	}
 	c->service = s;
+	c->guests.told = stats_told;
+	c->guests.ready = stats_asked;
 	c->top_fd = s->work->top_fd;
 	c->answer = answer;
 	return c;
@@ -371,7 +415,8 @@ static void stats_go(struct stats_call *c, struct rpc_call *call, int r)
 	static const struct pool_call_ops ops = { stats_run, stats_reply, stats_free };
 
 	if (r == 0) {
-		pool_call_start(&c->base, &ops, c->service->work->pool, call);
+		pool_call_begin(&c->base, &ops, call);
+		guest_usage_ask(&c->guests);
 		return;
 	}
 	stats_free(&c->base);

@@ -474,6 +474,7 @@ static const struct peer_ops client_ops = {
 	.remove = remove_,
 	.remove_cell = remove_cell,
 	.limit = client_limit,
+	.set_sysctls = client_set_sysctls,
 	.usage = client_usage,
 	.processes = client_processes,
 	.takes_files = client_takes_files,

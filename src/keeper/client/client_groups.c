@@ -63,6 +63,33 @@ void client_limit(struct peer *p, const char *id, const char *cell, char *const 
 			  &nacre__instance__v1__limit_response__descriptor, NSEC_NEVER);
 }
 
+void client_set_sysctls(struct peer *p, char *const *sysctls, peer_done_fn done, void *userdata)
+{
+	struct keeper_client *client = client_of(p);
+	struct client_call *call = client_call_new(client, client_finish_limit, userdata);
+	Nacre__Instance__V1__LimitRequest request;
+	struct error err = ERROR_INIT;
+
+	if (!call) {
+		client_no_memory(&err);
+		done(userdata, &err);
+		return;
+	}
+	call->done = done;
+	nacre__instance__v1__limit_request__init(&request);
+	request.n_sysctls = strv_len(sysctls);
+	request.sysctls = (char **)(uintptr_t)sysctls;
+	if (client->sysctls || client->refusal.code) {
+		client_call_ask(call, KEEPER_METHOD("Limit"), &request.base,
+				&nacre__instance__v1__limit_response__descriptor, NSEC_NEVER);
+		return;
+	}
+	(void)error_refuse(&err, ERROR_PRECONDITION,
+			   "its keeper (version %s) sets no sysctls: build the guest set anew",
+			   client->hello.version);
+	client_call_refuse(call, &err);
+}
+
 /* ---- usage ---- */
 
 static void client_finish_usage(struct client_call *call, const ProtobufCMessage *response,

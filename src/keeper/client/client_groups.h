@@ -6,6 +6,7 @@
 
 /* The operations of a peer that are about its groups (peer_ops). */
 
+void client_set_sysctls(struct peer *p, char *const *sysctls, peer_done_fn done, void *userdata);
 void client_limit(struct peer *p, const char *id, const char *cell, char *const *words,
 		  peer_done_fn done, void *userdata);
 void client_usage(struct peer *p, peer_usage_fn done, void *userdata);

@@ -84,6 +84,7 @@ struct keeper_client {
 	bool groups;       /* and reads and changes its groups for its parent */
 	bool tmpfs_owner;  /* and gives a tmpfs to an owner */
 	bool cell_network; /* and a cell a net namespace, and a host name */
+	bool sysctls;      /* it sets those of its own namespaces */
 	bool devices;      /* and gives devices beside those of every container */
 	bool visitors;     /* and runs CONTAINER_VISITOR, and nested keepers with its namespaces */
 	bool secures;      /* and takes what is not the default of a container's privilege */

@@ -45,6 +45,7 @@ static void client_keep_hello(struct keeper_client *client,
 		{ "filters", &client->filters },
 		{ "tmpfs-owner", &client->tmpfs_owner },
 		{ "cell-network", &client->cell_network },
+		{ "sysctls", &client->sysctls },
 	};
 
 	for (size_t f = 0; f < ARRAY_SIZE(features); f++) {

@@ -17,6 +17,7 @@
 #include "isolate/cgroup/limits_words.h"
 #include "isolate/cgroup/process.h"
 #include "isolate/cgroup/usage.h"
+#include "isolate/steps/sysctl_set.h"
 #include "keeper/message/convert_groups.h"
 #include "loop/pool.h"
 #include "rpc/server/server.h"
@@ -60,6 +61,8 @@ struct group_job {
 	struct group_entry *entries;
 	size_t n_entries, entries_size;
 	char **words;
+	struct isolate_sysctl sysctls[ISOLATE_SYSCTLS_MAX];
+	size_t n_sysctls;
 	struct group_process *found;
 	size_t n_found, found_size;
 	size_t at; /* the entry that is looked into */
@@ -199,12 +202,28 @@ static int limit_open(const struct group_job *job, struct error *err)
 	return fd < 0 ? error_set(err, fd, "open a group") : fd;
 }
 
+static int limit_set_sysctls(struct group_job *job)
+{
+	_cleanup_fd_ int proc_fd = job->n_sysctls ? rootfd_point(AT_FDCWD, "/proc") : -1;
+	int r = 0;
+
+	for (size_t i = 0; i < job->n_sysctls && r == 0; i++) {
+		const struct isolate_sysctl *one = &job->sysctls[i];
+
+		r = proc_fd < 0 ? error_set(&job->error, proc_fd, "open /proc")
+				: isolate_sysctl_set(proc_fd, one, &job->error);
+		if (r < 0)
+			return error_wrap(&job->error, r, "sysctls: %s", one->name);
+	}
+	return r;
+}
+
 static void limit_run(struct group_job *job)
 {
 	_cleanup_fd_ int fd = limit_open(job, &job->error);
 
-	if (fd >= 0)
-		(void)limits_words_apply(fd, job->words, &job->error);
+	if (fd >= 0 && limits_words_apply(fd, job->words, &job->error) == 0)
+		(void)limit_set_sysctls(job);
 }
 
 static void limit_reply(struct group_job *job, struct rpc_call *call)
@@ -282,6 +301,38 @@ static int limit_take_words(struct group_job *job, const Nacre__Instance__V1__Li
 	return limits_words_check(job->words, err);
 }
 
+/* Of namespaces that the keeper has as its own. */
+static int limit_take_sysctls(struct group_job *job,
+			      const Nacre__Instance__V1__LimitRequest *request, struct error *err)
+{
+	static const enum isolate_ns_mode own[ISOLATE_NS_COUNT] = {
+		[ISOLATE_NS_NET] = ISOLATE_NEW,
+		[ISOLATE_NS_IPC] = ISOLATE_NEW,
+		[ISOLATE_NS_UTS] = ISOLATE_NEW,
+	};
+
+	if (request->n_sysctls > ISOLATE_SYSCTLS_MAX)
+		return error_field(err, ERROR_INVALID, "sysctls",
+				   "%zu are more than the limit of %d", request->n_sysctls,
+				   ISOLATE_SYSCTLS_MAX);
+	if (request->n_sysctls > 0 && (*request->id || *request->cell))
+		return error_field(err, ERROR_INVALID, "sysctls", "not of a part of the layer");
+	for (size_t i = 0; i < request->n_sysctls; i++) {
+		char *name = arena_strdup(&job->arena, request->sysctls[i]), *value;
+
+		if (!name)
+			return error_set(err, -ENOMEM, "sysctls");
+		value = strchr(name, '=');
+		if (!value)
+			return error_field(err, ERROR_INVALID, "sysctls", "\"%.80s\" has no value",
+					   name);
+		*value = '\0';
+		job->sysctls[i] = (struct isolate_sysctl){ .name = name, .value = value + 1 };
+	}
+	job->n_sysctls = request->n_sysctls;
+	return isolate_sysctls_check(job->sysctls, job->n_sysctls, own, err);
+}
+
 void groups_limit(struct groups *all, struct rpc_call *call,
 		  const Nacre__Instance__V1__LimitRequest *request)
 {
@@ -293,8 +344,9 @@ void groups_limit(struct groups *all, struct rpc_call *call,
 		rpc_call_fail(call, &err);
 		return;
 	}
-	if (limit_find(job, request, &job->error) == 0)
-		(void)limit_take_words(job, request, &job->error);
+	if (limit_find(job, request, &job->error) == 0 &&
+	    limit_take_words(job, request, &job->error) == 0)
+		(void)limit_take_sysctls(job, request, &job->error);
 	group_job_start(job, call);
 }
 

@@ -152,7 +152,7 @@ static void server_hello(struct rpc_call *call, const ProtobufCMessage *message,
 		"upgrade",      "attach",   "tty",      "stream-exec", "late-fds", "logs",
 		"disks",        "shares",   "copy",     "groups",      "files",    "log-change",
 		"security",     "devices",  "visitors", "rlimits",     "filters",  "tmpfs-owner",
-		"cell-network", "put-disk", "hosts",    "scratch"
+		"cell-network", "put-disk", "hosts",    "scratch",     "sysctls"
 	};
 	const Nacre__Instance__V1__HelloRequest *request = (const void *)message;
 	Nacre__Instance__V1__HelloResponse response;
