@@ -9,13 +9,16 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/file/fd.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "net/netlink/address.h"
 #include "net/port/port_parts.h"
+#include "net/port/sysctl.h"
 
 #define SETUP_WORDS_MAX 12
 #define SETUP_LINE_MAX 320
+#define SETUP_KEY_MAX 64
 
 /* ---- from the kernel ---- */
 
@@ -317,11 +320,26 @@ static int setup_add_routes(struct netlink *nl, uint32_t link, const struct setu
 	return r;
 }
 
+/* An earlier configuration without such addresses has turned IPv6 off. */
+static int setup_open6(const char *name, struct error *err)
+{
+	_cleanup_fd_ int proc_fd = sysctl_open(err);
+	char key[SETUP_KEY_MAX];
+
+	if (proc_fd < 0)
+		return proc_fd;
+	(void)str_printf(key, sizeof(key), "ipv6/conf/%s/disable_ipv6", name);
+	return sysctl_write(proc_fd, key, "0", err);
+}
+
 int setup_apply(struct netlink *nl, const struct link *link, const struct setup *s,
 		struct error *err)
 {
-	int r = port_power_pod(nl, link->index, link->name, setup_has_ip6(s), err);
+	const bool has_ip6 = setup_has_ip6(s);
+	int r = has_ip6 ? setup_open6(link->name, err) : 0;
 
+	if (r == 0)
+		r = port_power_pod(nl, link->index, link->name, has_ip6, err);
 	for (size_t i = 0; i < s->n_addresses && r == 0; i++)
 		r = setup_add_address(nl, link->index, &s->addresses[i], err);
 	for (size_t i = 0; i < s->n_neighbours && r == 0; i++)
@@ -339,13 +357,19 @@ int setup_clear(struct netlink *nl, uint32_t link, struct error *err)
 	const struct link_change down = { .power = LINK_DOWN };
 	struct address *list = NULL;
 	size_t n = 0;
-	int r = address_list(nl, &list, &n, err);
+	struct error own = ERROR_INIT;
+	int r = address_list(nl, &list, &n, &own);
 
-	for (size_t i = 0; i < n && r == 0; i++)
-		if (list[i].link == link)
-			r = address_remove(nl, link, &list[i].prefix, err);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		if (list[i].link != link)
+			continue;
+		r = address_remove(nl, link, &list[i].prefix, &own);
+		/* The kernel takes others of the same network away with the first one. */
+		if (r == -EADDRNOTAVAIL)
+			r = 0;
+	}
 	free(list);
-	return r == 0 ? link_set(nl, link, &down, err) : r;
+	return r == 0 ? link_set(nl, link, &down, err) : error_copy(err, &own);
 }
 
 /* ---- as text ---- */

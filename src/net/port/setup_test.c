@@ -135,6 +135,37 @@ static void a_device_is_as_another_one(void)
 	CHECK_INT(link_delete(&bed_nl, index, &err), 0);
 }
 
+/* One device for one network after the other, as the guest of a machine has it. */
+static void a_device_serves_again(void)
+{
+	static const char *const each[] = {
+		"address 192.0.2.5/24\nroute 192.0.2.0/24\n",
+		"address 192.0.2.5/24\naddress 2001:db8::5/64\nroute 2001:db8::/64\n",
+		/* The kernel takes the second one away with the first. */
+		"address 192.0.2.5/24\naddress 192.0.2.6/24\n",
+		"address 2001:db8::5/64\n",
+	};
+	const struct link_veth pair = { .name = "a", .peer = "b", .peer_ns_fd = -1 };
+	static struct setup setup, seen;
+	struct error err = ERROR_INIT;
+	struct link a;
+	uint32_t index;
+
+	CHECK_INT(link_add_veth(&bed_nl, &pair, &index, &err), 0);
+	CHECK_INT(link_find(&bed_nl, "a", &a, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
+		setup = (struct setup){ .mtu = 0 };
+		CHECK_INT(setup_parse(each[i], &setup, &err), 0);
+		CHECK_INT(setup_apply(&bed_nl, &a, &setup, &err), 0);
+		CHECK_INT(setup_read(&bed_nl, a.index, &seen, &err), 0);
+		CHECK_INT(seen.n_addresses, setup.n_addresses);
+		CHECK_INT(setup_clear(&bed_nl, a.index, &err), 0);
+		CHECK_INT(setup_read(&bed_nl, a.index, &seen, &err), 0);
+		CHECK_INT(seen.n_addresses + seen.n_routes, 0);
+	}
+	CHECK_INT(link_delete(&bed_nl, index, &err), 0);
+}
+
 static void end(void)
 {
 	netlink_done(&bed_nl);
@@ -144,4 +175,5 @@ UNIT_MAIN({ "own_namespace", bed_enter, true },
 	  { "lines_are_read_and_printed", lines_are_read_and_printed },
 	  { "other_lines_are_refused", other_lines_are_refused },
 	  { "there_are_limits", there_are_limits },
-	  { "a_device_is_as_another_one", a_device_is_as_another_one, true }, { "end", end, true })
+	  { "a_device_is_as_another_one", a_device_is_as_another_one, true },
+	  { "a_device_serves_again", a_device_serves_again, true }, { "end", end, true })
