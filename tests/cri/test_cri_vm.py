@@ -257,6 +257,18 @@ class OneMachine(Machines):
         self.assertEqual("both", self.ask(three, "cat /b/f"))
         self.none_left()
 
+    def test_a_container_that_is_refused_leaves_nothing(self):
+        """What it would have had of the node is not held."""
+        self.at("both/f", "both")
+        image = cri.Mount(container_path="/img", image=cri.ImageSpec(image="busybox"), readonly=True)
+        bad = cri.Mount(container_path="/bad", image=cri.ImageSpec(image="busybox"), image_sub_path="none", readonly=True)
+        held = lambda: len(os.listdir(f"/proc/{self.node.pid}/fd"))
+        before = None
+        for _ in range(4):
+            self.refused(Code.NOT_FOUND, "config.mounts[2]", self.create, self.pod, "one", mounts=[self.mount("both", "/both"), image, bad])
+            before = before or held()
+        self.assertEqual(before, held())
+
     def test_files_that_change_as_a_whole(self):
         """As a kubelet makes ConfigMaps, Secrets and projected tokens."""
         os.makedirs(self.at("map/..1"))

@@ -134,6 +134,21 @@ class Networks(machines.MachinesTest):
         self.assertEqual([], self.node.json("check"))
         self.another_daemon()
 
+    def test_the_default_routes_go_from_bridge_to_bridge(self):
+        self.node.cli("network", "create", "--driver", "bridge", "three")
+        first = self.serve("web", "hello", network="two")[0]
+        self.connect("web", "three")
+        self.disconnect("web", "two")
+        a = self.inspect("web").attachment
+        self.assertEqual("three", a.name)
+        for family in ("", "-6 "):
+            self.assertIn("dev eth1", self.sh("web", f"ip {family}route show default"))
+        self.assertNotIn(first.ip, self.sh("web", "ip address"))
+        self.hears(a.ip, "hello")
+        self.node.clear()
+        self.node.cli("network", "rm", "three")
+        self.another_daemon()
+
     def test_no_more_than_it_has_devices(self):
         names = [f"n{i}" for i in range(4)]
         for name in names:
@@ -179,6 +194,19 @@ while True:
                                                 capture_output=True, text=True, check=False).stdout, what="hello from outside")
         self.node.clear()
         self.node.cli("network", "rm", "lan")
+
+    def test_one_device_without_and_then_with_ipv6(self):
+        """What one network turned off in the guest, the next one on that device has."""
+        self.node.cli("network", "create", "--ipv6", "false", "four")
+        self.serve("web", "hello", network="one")
+        other = self.serve("other", "other", kind="cell", network="two")[0]
+        self.connect("web", "four")
+        self.disconnect("web", "four")
+        self.connect("web", "two")
+        self.asks("web", other.ip6, "other")
+        self.node.clear()
+        self.node.cli("network", "rm", "four")
+        self.another_daemon()
 
     def test_a_device_of_the_node(self):
         self.outside()

@@ -191,9 +191,18 @@ static void remote_share_over(struct pod_share *s, const struct error *err)
 	remote_one_over(w, err);
 }
 
+/* The container that asked for it may be gone by now. */
 static void remote_on_volume(void *userdata, const struct error *err)
 {
+	const struct pod_share *s = userdata;
+	const struct workloads_config *config = s->config;
+	struct workload *w = s->workload;
+	const bool lasts = w->lasts;
+
 	remote_share_over(userdata, err);
+	/* Only a sandbox is there for sure. */
+	if (lasts)
+		remote_settle_shares(config, w);
 }
 
 static int remote_put_volume(struct pod_share *s, struct error *err)

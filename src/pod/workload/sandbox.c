@@ -113,6 +113,7 @@ int sandbox_create_container(struct workload *w, const struct pod_container_spec
 			(void)map_remove(&w->all->containers, c->id);
 		member_leave(c);
 		workload_drop_container(w, c);
+		remote_settle_shares(&w->all->config, w);
 		return r;
 	}
 	publish_container(w->all->config.events, c, pod_container_state_word(c));
