@@ -12,6 +12,8 @@
 
 #define VSPHERE_KEY "nacre."
 #define VSPHERE_CLUSTER "nacre-cluster="
+/* What a machine with nacre in it tells its host in place of VMware Tools (init/guest_cloud.c). */
+#define VSPHERE_ADDRESS "guestinfo.nacre.address"
 
 /* ---- names ---- */
 
@@ -86,10 +88,11 @@ static int vsphere_put_user_data(struct buf *b, const char *base64)
 {
 	int r = vsphere_put_option(b, "guestinfo.userdata", base64);
 
-	return r < 0 ? r
-		     : vsphere_put_option(b, "guestinfo.userdata.encoding",
-					  str_has_prefix(base64, "H4sI") ? "gzip+base64"
-									 : "base64");
+	if (r == 0)
+		r = vsphere_put_option(b, "guestinfo.userdata.encoding",
+				       str_has_prefix(base64, "H4sI") ? "gzip+base64" : "base64");
+	/* Not that of the machine that the template was. */
+	return r < 0 ? r : vsphere_put_option(b, VSPHERE_ADDRESS, "");
 }
 
 static int vsphere_put_size(struct buf *b, const char *cpus, const char *memory)
@@ -232,6 +235,8 @@ int vsphere_read_machine(struct cloud_machine *ret, const struct xml_node *objec
 		.reason = "",
 	};
 
+	if (!*m.address && str_eq(m.state, "running"))
+		m.address = vsphere_option(options, VSPHERE_ADDRESS);
 	if (vsphere_read_tags(&m, options, arena) < 0)
 		return error_set(err, -ENOMEM, "read the cloud's answer");
 	if (strlen(m.token) > CLOUDMSG_TEXT_MAX || !str_is_clean(m.token) || !vsphere_is_ours(&m))

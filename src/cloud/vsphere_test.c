@@ -96,7 +96,7 @@ static const char *const machine =
 	"<OptionValue><key>nacre.token</key><value>nacre-1-2</value></OptionValue>"
 	"<OptionValue><key>nacre.cluster</key><value>c</value></OptionValue>"
 	"<OptionValue><key>nacre.Name</key><value>web</value></OptionValue>"
-	"<OptionValue><key>guestinfo.x</key><value>y</value></OptionValue></val></propSet>"
+	"<OptionValue><key>guestinfo.nacre.address</key><value>10.2.0.7</value></OptionValue></val></propSet>"
 	"</objects>";
 
 static void a_machine(void)
@@ -117,6 +117,7 @@ static void a_machine(void)
 	CHECK_INT(m.n_tags, 2);
 	CHECK_STR(m.tags[0], "nacre-cluster=c");
 	CHECK_STR(m.tags[1], "Name=web");
+	CHECK_STR(m.address, "10.2.0.7");
 	/* Somebody's copy of it has its settings, and an instanceUuid of its own. */
 	(void)str_printf(text, sizeof(text), machine, other);
 	CHECK(vsphere_read_machine(&m, parse(&a, text), &a, &err) < 0);

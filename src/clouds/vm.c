@@ -424,9 +424,12 @@ static void cloud_vm_note(struct cloud_vm *vm, char *to, size_t size, const char
 
 static void cloud_vm_note_address(struct cloud_vm *vm, const char *address)
 {
-	bool other = *address && !str_eq(vm->address, address);
+	/* An instance keeps its first one: in vSphere its workloads could tell another. */
+	bool keeps = vm->owner[0] && vm->address[0];
+	bool other = *address && !keeps && !str_eq(vm->address, address);
 
-	cloud_vm_note(vm, vm->address, sizeof(vm->address), address);
+	if (other)
+		cloud_vm_note(vm, vm->address, sizeof(vm->address), address);
 	if (other && vm->owner[0] && vm->all->watch_fn)
 		vm->all->watch_fn(vm->all->watch_userdata, vm, false);
 }

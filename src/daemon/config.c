@@ -271,8 +271,9 @@ static int set_vm_guest(struct config *c, const char *value)
 static int set_vm_pods(struct config *c, const char *value)
 {
 	static const char *const words[] = {
-		[INSTANCE_CELL] = "cell", [INSTANCE_VM] = "vm",           [INSTANCE_EC2] = "ec2",
-		[INSTANCE_GCE] = "gce",   [INSTANCE_KIND_COUNT] = "auto",
+		[INSTANCE_CELL] = "cell",       [INSTANCE_VM] = "vm",
+		[INSTANCE_EC2] = "ec2",         [INSTANCE_GCE] = "gce",
+		[INSTANCE_VSPHERE] = "vsphere", [INSTANCE_KIND_COUNT] = "auto",
 	};
 
 	for (size_t k = 0; k < ARRAY_SIZE(words); k++) {
@@ -340,6 +341,7 @@ CLOUD_KEY(vsphere_datacenter)
 CLOUD_KEY(vsphere_folder)
 CLOUD_KEY(vsphere_pool)
 CLOUD_KEY(vsphere_datastore)
+CLOUD_KEY(vsphere_agent)
 CLOUD_KEY(vsphere_types)
 
 /* Absolute paths, parted by colons; each is set_absolute()'s. */
@@ -555,6 +557,8 @@ static const struct config_key config_keys[] = {
 	  "the absolute path of a file, and not beside thumbprint" },
 	{ "cloud.vsphere.thumbprint", set_vsphere_thumbprint,
 	  "the SHA-256 of a certificate, AA:BB:… of 32 bytes, and not beside ca_file" },
+	{ "cloud.vsphere.agent_image", set_vsphere_agent,
+	  "a template below the datacenter's machines, as in nacre/agent" },
 	{ "cloud.vsphere.types", set_vsphere_types,
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in small=2:2GiB; at most 32", true },
 	{ "identity.svid_life", set_svid_life, "a duration from 2s to 24h" },
@@ -568,7 +572,7 @@ static const struct config_key config_keys[] = {
 	{ "vm.guest", set_vm_guest, "the name of a guest set, or default" },
 	{ "vm.templates", set_vm_templates, "yes or no" },
 	{ "vm.pool", set_vm_pool, "0 to 64" },
-	{ "vm.pods", set_vm_pods, "auto, cell, vm, ec2 or gce" },
+	{ "vm.pods", set_vm_pods, "auto, cell, vm, ec2, gce or vsphere" },
 	{ "vm.heartbeat", set_vm_heartbeat, "a duration of 3s or more, or no" },
 	{ "vm.nested", set_vm_nested, "yes or no" },
 	{ "vm.hardware", set_vm_hardware, "auto or no" },

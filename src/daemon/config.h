@@ -89,6 +89,7 @@
  *       resource_pool: cluster-1/Resources  # below the datacenter's hosts
  *       folder: nacre          # below the datacenter's machines; default: among them
  *       datastore: NAME        # default: that of the template
+ *       agent_image: agent     # of machines of kind vsphere; default: there are none
  *       credentials: PATH      # lines of GOVC_USERNAME= and GOVC_PASSWORD=; default: environment
  *       ca_file: PATH          # that signed the vCenter's certificate; default: the system's
  *       thumbprint: AA:BB:…    # or the SHA-256 of that certificate
@@ -107,7 +108,7 @@
  *     templates: yes  # microVMs go on from one that has booted, and share pages with it
  *     pool: 0         # so many are loaded from that ahead of need
  *     pods: auto      # of what kind a pod's instance is where nobody says: auto, cell, vm,
- *                     # ec2, gce
+ *                     # ec2, gce, vsphere
  *     heartbeat: 60s  # a guest that does not answer for so long is ended; no: none is
  *     nested: no      # guests may use hardware virtualization themselves
  *     hardware: auto  # no: without hardware virtualization, which is not even tried

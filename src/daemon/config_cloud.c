@@ -262,6 +262,12 @@ int config_vsphere_datastore(struct cloud_settings *s, const char *value)
 	return set_cloud_word(s->datastore, sizeof(s->datastore), value);
 }
 
+int config_vsphere_agent(struct cloud_settings *s, const char *value)
+{
+	vsphere_use(s);
+	return set_cloud_word(s->agent, sizeof(s->agent), value);
+}
+
 int config_vsphere_types(struct cloud_settings *s, const char *value)
 {
 	vsphere_use(s);

@@ -41,6 +41,7 @@ int config_vsphere_datacenter(struct cloud_settings *s, const char *value);
 int config_vsphere_folder(struct cloud_settings *s, const char *value);
 int config_vsphere_pool(struct cloud_settings *s, const char *value);
 int config_vsphere_datastore(struct cloud_settings *s, const char *value);
+int config_vsphere_agent(struct cloud_settings *s, const char *value);
 int config_vsphere_types(struct cloud_settings *s, const char *value);
 
 /* Once all is read: what must be there together, and what must not. ERROR_INVALID. */

@@ -193,6 +193,7 @@ static int daemon_open_instances(struct daemon *d, struct error *err)
 	config.providers[INSTANCE_VM] = microvms_provider(&d->microvms);
 	config.providers[INSTANCE_EC2] = fars_provider(d->microvms.fars, INSTANCE_EC2);
 	config.providers[INSTANCE_GCE] = fars_provider(d->microvms.fars, INSTANCE_GCE);
+	config.providers[INSTANCE_VSPHERE] = fars_provider(d->microvms.fars, INSTANCE_VSPHERE);
 	r = instances_new(&d->instances, &config, err);
 	if (r < 0)
 		return r;

@@ -18,9 +18,11 @@
 #include "base/log/log.h"
 #include "base/text/str.h"
 #include "base/time/clock.h"
+#include "init/guest_vmware.h"
 #include "net/netlink/address.h"
 #include "net/netlink/netlink.h"
 #include "net/port/interface.h"
+#include "wire/format/base64.h"
 #include "wire/message/dhcp.h"
 #include "wire/message/metadata.h"
 
@@ -32,6 +34,10 @@
 #define CLOUD_HTTP_WITHIN (5 * NSEC_PER_SEC)
 #define CLOUD_FRAME_MAX 2048
 #define CLOUD_TOKEN_MAX 1024
+/* Settings of a machine of vSphere. The cloud reads the second one, while no VMware Tools tell it
+ * an address (cloud/vsphere.h). */
+#define CLOUD_USER_DATA "guestinfo.userdata"
+#define CLOUD_ADDRESS "guestinfo.nacre.address"
 
 static const uint8_t cloud_service[4] = { 169, 254, 169, 254 };
 
@@ -143,7 +149,7 @@ static int cloud_lease(int fd, int device, const uint8_t mac[6], nsec_t until,
 	return error_set(err, -ETIMEDOUT, "get an address by DHCP");
 }
 
-static int cloud_get_address(nsec_t until, struct error *err)
+static int cloud_get_address(nsec_t until, uint8_t address[4], struct error *err)
 {
 	static const uint8_t none[4];
 	struct interface_plan plan = { .mtu = 0 };
@@ -163,6 +169,7 @@ static int cloud_get_address(nsec_t until, struct error *err)
 		return r;
 	plan.mtu = lease.mtu;
 	plan.address = cloud_prefix(lease.address, lease.prefix);
+	memcpy(address, lease.address, sizeof(lease.address));
 	if (memcmp(lease.gateway, none, sizeof(none)) != 0)
 		plan.gateway = cloud_prefix(lease.gateway, 32);
 	return interface_up(&plan, err);
@@ -284,13 +291,67 @@ static int cloud_user_data_gce(struct buf *ret, struct error *err)
 	return cloud_ask(get, ret, err);
 }
 
-/* The metadata service has the same address in all of them. */
+/* What was written for this machine is nobody's else in it. */
+static int cloud_close_service(struct error *err)
+{
+	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
+	const struct route route = { .to = cloud_prefix(cloud_service, 32), .forbidden = true };
+	int r = netlink_open(&nl, err);
+
+	return r < 0 ? r : route_add(&nl, &route, err);
+}
+
+/* ---- the host of vSphere ---- */
+
+static int cloud_user_data_vsphere(struct buf *ret, struct error *err)
+{
+	_cleanup_(buf_done) struct buf text = BUF_INIT;
+	uint8_t *room;
+	size_t n;
+	int r = guest_vmware_ask("info-get " CLOUD_USER_DATA, &text, err);
+
+	if (r < 0)
+		return r;
+	r = buf_add(&text, "", 1);
+	if (r == 0)
+		r = buf_reserve(ret, text.len, &room);
+	if (r == 0 && !base64_decode_lines((const char *)buf_data(&text), room, &n))
+		r = -EBADMSG;
+	if (r == 0)
+		buf_added(ret, n);
+	explicit_bzero(text.base, text.size);
+	return r < 0 ? error_set(err, r, "read " CLOUD_USER_DATA) : 0;
+}
+
+/* Any process of this machine may ask the host. */
+static int cloud_close_vsphere(struct error *err)
+{
+	_cleanup_(buf_done) struct buf said = BUF_INIT;
+
+	return guest_vmware_ask("info-set " CLOUD_USER_DATA " -", &said, err);
+}
+
+static int cloud_tell_vsphere(const uint8_t address[4], struct error *err)
+{
+	_cleanup_(buf_done) struct buf said = BUF_INIT;
+	char text[INET_ADDRSTRLEN], question[sizeof(CLOUD_ADDRESS) + INET_ADDRSTRLEN + 16];
+
+	(void)inet_ntop(AF_INET, address, text, sizeof(text));
+	(void)str_printf(question, sizeof(question), "info-set " CLOUD_ADDRESS " %s", text);
+	return guest_vmware_ask(question, &said, err);
+}
+
+/* ---- the clouds ---- */
+
 static const struct cloud_kind {
 	const char *word;
 	int (*user_data)(struct buf *ret, struct error *err);
+	int (*close)(struct error *err);
+	int (*tell)(const uint8_t address[4], struct error *err); /* NULL: the cloud knows it */
 } cloud_kinds[] = {
-	{ "ec2", cloud_user_data_ec2 },
-	{ "gce", cloud_user_data_gce },
+	{ "ec2", cloud_user_data_ec2, cloud_close_service, NULL },
+	{ "gce", cloud_user_data_gce, cloud_close_service, NULL },
+	{ "vsphere", cloud_user_data_vsphere, cloud_close_vsphere, cloud_tell_vsphere },
 };
 
 static const struct cloud_kind *cloud_kind(void)
@@ -311,17 +372,7 @@ int guest_cloud_is_asked(bool *ret, struct error *err)
 	if (!word || cloud_kind())
 		return 0;
 	return error_refuse(err, ERROR_INVALID,
-			    CLOUD_WORD "=%.32s is no cloud that is known: ec2, gce", word);
-}
-
-/* What was written for this machine is nobody's else in it. */
-static int cloud_close_service(struct error *err)
-{
-	_cleanup_netlink_ struct netlink nl = NETLINK_NONE;
-	const struct route route = { .to = cloud_prefix(cloud_service, 32), .forbidden = true };
-	int r = netlink_open(&nl, err);
-
-	return r < 0 ? r : route_add(&nl, &route, err);
+			    CLOUD_WORD "=%.32s is no cloud that is known: ec2, gce, vsphere", word);
 }
 
 static int cloud_get_frame(nsec_t until, struct buf *frame, struct error *err)
@@ -336,7 +387,7 @@ static int cloud_get_frame(nsec_t until, struct buf *frame, struct error *err)
 		if (r == 0 || r == -ENOMEM || clock_mono() > until)
 			break;
 		if (!told)
-			log_warn("the metadata service is asked again", LOG_ERR(err));
+			log_warn("the user-data are asked for again", LOG_ERR(err));
 		told = true;
 		buf_clear(&data);
 		cloud_pause();
@@ -353,13 +404,17 @@ static int cloud_get_frame(nsec_t until, struct buf *frame, struct error *err)
 
 int guest_cloud_hear(struct buf *frame, struct error *err)
 {
+	const struct cloud_kind *kind = cloud_kind();
 	nsec_t until = clock_mono() + CLOUD_WITHIN;
-	int device = cloud_get_address(until, err), r;
+	uint8_t address[4];
+	int device = cloud_get_address(until, address, err), r;
 
 	if (device < 0)
 		return error_wrap(err, device, "the network of this machine");
 	r = cloud_get_frame(until, frame, err);
 	if (r == 0)
-		r = cloud_close_service(err);
+		r = kind->close(err);
+	if (r == 0 && kind->tell)
+		r = kind->tell(address, err);
 	return r < 0 ? r : device;
 }

@@ -10,14 +10,15 @@
 /*
  * A guest in a cloud: there is no boot port. It asks for an address by DHCP, and for what the node
  * has to say to it in the metadata service of the cloud (wire/message/metadata.h), which nobody in
- * this machine reaches from then on. It asks for minutes, since both may come later than the
- * machine.
+ * this machine reaches from then on. In vSphere it asks the host (init/guest_vmware.h), overwrites
+ * what it has read there, and tells its address. It asks for minutes, since all of it may come
+ * later than the machine.
  *
  * The address is kept without asking again: a cloud's machine has it as long as it lives.
  */
 
-/* Whether the words of the kernel's command line say so: NACRE_CLOUD=ec2, or gce. ERROR_INVALID:
- * another cloud. */
+/* Whether the words of the kernel's command line say so: NACRE_CLOUD=ec2, gce or vsphere.
+ * ERROR_INVALID: another cloud. */
 int guest_cloud_is_asked(bool *ret, struct error *err);
 /* Appends the frame BOOT, which has a secret in it, to `frame`. Returns the index of the network
  * device. */

@@ -20,10 +20,8 @@ const char *instance_state_word(enum instance_state state)
 }
 
 static const char *const instance_kinds[] = {
-	[INSTANCE_CELL] = "cell",
-	[INSTANCE_VM] = "vm",
-	[INSTANCE_EC2] = "ec2",
-	[INSTANCE_GCE] = "gce",
+	[INSTANCE_CELL] = "cell", [INSTANCE_VM] = "vm",           [INSTANCE_EC2] = "ec2",
+	[INSTANCE_GCE] = "gce",   [INSTANCE_VSPHERE] = "vsphere",
 };
 
 static_assert(ARRAY_SIZE(instance_kinds) == INSTANCE_KIND_COUNT, "one word for each kind");
@@ -49,7 +47,7 @@ bool instance_kind_is_remote(enum instance_kind kind)
 
 bool instance_kind_is_far(enum instance_kind kind)
 {
-	return kind == INSTANCE_EC2 || kind == INSTANCE_GCE;
+	return kind == INSTANCE_EC2 || kind == INSTANCE_GCE || kind == INSTANCE_VSPHERE;
 }
 
 bool instance_is_remote(const struct instance *i)

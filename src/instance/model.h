@@ -41,7 +41,14 @@ enum instance_state {
 };
 
 /* The kind of isolation of an instance (instance/provider.h). */
-enum instance_kind { INSTANCE_CELL, INSTANCE_VM, INSTANCE_EC2, INSTANCE_GCE, INSTANCE_KIND_COUNT };
+enum instance_kind {
+	INSTANCE_CELL,
+	INSTANCE_VM,
+	INSTANCE_EC2,
+	INSTANCE_GCE,
+	INSTANCE_VSPHERE,
+	INSTANCE_KIND_COUNT
+};
 
 #define INSTANCE_KIND_REASON_MAX 192
 

@@ -51,7 +51,7 @@
 #define FAR_OWN_MEMORY (UINT64_C(192) << 20)
 
 /* The word of a kind is the name of its cloud. */
-static const enum instance_kind far_kinds[] = { INSTANCE_EC2, INSTANCE_GCE };
+static const enum instance_kind far_kinds[] = { INSTANCE_EC2, INSTANCE_GCE, INSTANCE_VSPHERE };
 static_assert(ARRAY_SIZE(far_kinds) == FAR_KINDS, "a provider for each");
 
 static struct fars *fars_of(struct provider *p)

@@ -7,7 +7,7 @@
 #include "provider/far_config.h"
 
 /*
- * Kinds ec2 and gce of instance/provider.h: an instance in a virtual machine of a cloud
+ * Kinds ec2, gce and vsphere of instance/provider.h: an instance in a virtual machine of a cloud
  * (doc/decisions/cloud-pods.md). A node has one cloud, and makes instances of its kind alone; those
  * of another one that are there go on.
  *

@@ -37,7 +37,7 @@ void far_disk_drop(struct far_vm *m, const char *name);
 void far_disks_leave(struct far_vm *m, const struct error *err);
 
 /* One for each cloud: the provider of its kind. */
-#define FAR_KINDS 2
+#define FAR_KINDS 3
 
 struct far_kind {
 	struct provider provider;

@@ -104,6 +104,7 @@ PODS = [
     (STATE, "kind", pod(kind="vm")),
     (STATE, "kind", pod(kind="ec2")),
     (STATE, "kind", pod(kind="gce")),
+    (STATE, "kind", pod(kind="vsphere")),
     (BAD, "network", pod(network="own")),
     (NONE, "parent", pod(parent="nobody")),
     (BAD, "parent", pod(parent="a//b")),

@@ -59,7 +59,8 @@ class Kinds(steps.StepsTest):
         for call in (self.spawn, self.pod):
             self.assertRegex(self.refused(Code.FAILED_PRECONDITION, call, "v", kind="vm"), "^kind: .")
             self.assertRegex(self.refused(Code.FAILED_PRECONDITION, call, "a/v", kind="vm"), "^kind: .")
-            self.assertRegex(self.refused(Code.FAILED_PRECONDITION, call, "v", kind="gce"), "provider \"gce\"")
+            for kind in ("ec2", "gce", "vsphere"):
+                self.assertRegex(self.refused(Code.FAILED_PRECONDITION, call, "v", kind=kind), "kind: no cloud is configured")
             self.assertRegex(self.refused(Code.INVALID_ARGUMENT, call, "v", kind="box"), "\"auto\", \"cell\", \"vm\"")
         for words in (("spawn", "--name", "v"), ("run", "--name", "v", "busybox", "true"), ("pod", "--name", "v", "m=busybox")):
             done = self.node.cli(words[0], "--kind", "vm", *words[1:], check=False)

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine of a fake cloud that boots: a QEMU of the test, emulated, with a network of its own, in which DHCP and the metadata service answer,
 and which is reached at an address of loopback. Each cloud brings its own metadata service (a subclass of Metadata), its word for the
-agent (`cloud.word`) and what is booted (`cloud.guest`: kernel, initrd, words of the command line)."""
+agent (`cloud.word`) and what is booted (`cloud.guest`: kernel, initrd, words of the command line). Where the cloud has a host to ask in place of
+that service, `host` answers its questions (class Backdoor)."""
 import http.server
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
+
+import nacre_test
 
 # What QEMU starts for each connection to the metadata service: it copies between its standard streams and that.
 RELAY = """import os, select, socket, sys
@@ -36,10 +41,108 @@ class Metadata(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+BACKDOOR = bytes.fromhex("b868584d56ed")                 # the magic number into eax, and the IN
+HIGHEST = 0x7ffff7fff000                                 # below which a kernel without randomization maps the first program
+
+
+class Backdoor:
+    """VMware's backdoor for a machine of QEMU, which has none: the debugger's port of QEMU stops the machine in front of the one instruction
+    of the agent that asks the host, and this answers in the registers. `host`: what is told for a question, "1 ANSWER" or "0 REASON"."""
+
+    def __init__(self, path, program, host):
+        self.host, self.channels, self.asked = host, {}, []
+        with open(program, "rb") as f:
+            elf = f.read()
+        (at,) = [i for i in range(len(elf)) if elf.startswith(BACKDOOR, i)] if elf.count(BACKDOOR) == 1 else [None]
+        loads = []
+        table, size, count = struct.unpack_from("<Q", elf, 32)[0], *struct.unpack_from("<HH", elf, 54)
+        for i in range(count):
+            kind, _, offset, address, _, in_file, in_memory, _ = struct.unpack_from("<IIQQQQQQ", elf, table + i * size)
+            if kind == 1:
+                loads.append((offset, address, in_file, in_memory))
+        end = (loads[-1][1] + loads[-1][3] + 0xfff) & ~0xfff
+        (own,) = [a + at - o for o, a, n, _ in loads if o <= at < o + n]
+        self.place = HIGHEST - end + own + len(BACKDOOR) - 1
+        self.connection = socket.socket(socket.AF_UNIX)
+        nacre_test.until(lambda: self.connection.connect_ex(path) == 0, what="the debugger's port")
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def say(self, text):
+        self.connection.sendall(f"${text}#{sum(text.encode()) % 256:02x}".encode())
+
+    def hear(self):
+        data = b""
+        while not (len(data) > 3 and data[-3:-2] == b"#"):
+            more = self.connection.recv(1)
+            if not more:
+                raise EOFError
+            data = b"" if more == b"$" else data + more
+            if data == b"+":
+                data = b""
+        self.connection.sendall(b"+")
+        return data[:-3].decode()
+
+    def ask(self, text):
+        self.say(text)
+        return self.hear()
+
+    def serve(self):
+        try:
+            if self.ask(f"Z1,{self.place:x},1") != "OK":
+                raise EOFError
+            while True:
+                self.ask("c")
+                r = bytearray.fromhex(self.ask("g"))
+                # rax, rbx, rcx, rdx, rsi, rdi, and behind eight others rip
+                values = list(struct.unpack_from("<17Q", r))
+                if values[16] == self.place and values[0] & 0xffffffff == 0x564d5868:
+                    self.step(values)
+                values[16] += 1
+                struct.pack_into("<17Q", r, 0, *values)
+                self.ask("G" + r.hex())
+        except (EOFError, OSError):
+            pass
+
+    def step(self, v):
+        channel, step, value = v[3] >> 16 & 0xffff, v[2] >> 16 & 0xffff, v[1] & 0xffffffff
+        c = self.channels.get(channel)
+        if step == 0 and value == 0xc9435052:
+            channel = len(self.asked) + 1
+            self.channels[channel] = c = {"cookies": [0x1234 + channel, 0x5678 + channel], "size": 0, "said": b"", "answer": b""}
+            self.asked.append("")
+            v[3], (v[4], v[5]), status = channel << 16 | 0x5658, c["cookies"], 1
+        elif not c or [v[4] & 0xffffffff, v[5] & 0xffffffff] != c["cookies"]:
+            status = 0
+        else:
+            status = self.message(c, step, value, v)
+        v[2] = status << 16 | 30
+
+    def message(self, c, step, value, v):
+        if step == 1:
+            c["size"] = value
+        elif step == 2:
+            c["said"] += struct.pack("<I", value)
+            if len(c["said"]) >= c["size"]:
+                self.asked[-1] = c["said"][:c["size"]].decode()
+                c["answer"] = self.host(self.asked[-1]).encode()
+        elif step == 3:
+            v[1] = len(c["answer"])
+            return 3
+        elif step == 4:
+            v[1] = struct.unpack("<I", c["answer"][:4].ljust(4, b"\0"))[0]
+            c["answer"] = c["answer"][4:]
+        return 1
+
+    def close(self):
+        self.connection.close()
+        self.thread.join(10)
+
+
 class Guest:
     """A machine that boots. Its address is one of loopback, where only the port of the agent is forwarded."""
 
-    def __init__(self, cloud, number, user_data, metadata):
+    def __init__(self, cloud, number, user_data, metadata, host=None):
         self.address, self.asked, self.token = f"127.{number // 250}.77.{number % 250 + 1}", 0, ""
         self.user_data = user_data
         self.place = tempfile.TemporaryDirectory(prefix="nacre-cloud-")
@@ -60,12 +163,16 @@ class Guest:
             "-device", "virtio-rng-device", "-netdev", network, "-device", "virtio-net-device,netdev=n0",
             "-append", " ".join(["console=ttyS0", "reboot=t", "panic=-1", "no_timer_check", "mitigations=off", "audit=0", "norandmaps",
                                  "tsc=reliable", f"NACRE_CLOUD={cloud.word}", *words])]
+        self.host, self.backdoor, self.door_path = host, None, os.path.join(self.place.name, "door")
         self.process = None
         self.start()
 
     def start(self):
         """Also again: with the same user-data, as a machine that is rebooted has them."""
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
+        door = ["-S", "-gdb", f"unix:{self.door_path},server=on,wait=off"] if self.host else []
+        self.process = subprocess.Popen(self.command + door, stdin=subprocess.DEVNULL)
+        if self.host:
+            self.backdoor = Backdoor(self.door_path, os.path.join(nacre_test.BUILD, "nacre"), self.host)
 
     @property
     def alive(self):
@@ -79,6 +186,8 @@ class Guest:
         if self.alive:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
+        if self.backdoor:
+            self.backdoor.close()
 
     def close(self):
         self.end()

@@ -10,6 +10,9 @@ moment a clone begins and the uuid when it can be found; what is made is a task 
 does not exist refuses the whole question; elements that nobody has documented are refused. What goes wrong is set by a test: `throttle`
 (each k-th call), `drop` (answers that are lost after the work), `fail` (faults in place of answers), `broken` (errors of tasks), `half` (the
 task of a clone fails and the machine stays), `raw` (any bytes).
+
+A clone of the template `agent` has no VMware Tools, but nacre: it tells its address itself. Where `guest` is set to a kernel and an initrd, it is a
+machine that boots when it is switched on (fake_guest.py), and asks its host over the backdoor.
 """
 import collections
 import http.server
@@ -20,6 +23,7 @@ import xml.etree.ElementTree as ET
 from xml.sax.saxutils import escape
 
 import fake_cloud
+import fake_guest
 
 PAGE = 2
 DATACENTER = "Test DC"
@@ -56,15 +60,46 @@ def options(element):
 
 
 class Machine:
-    def __init__(self, cloud, number, name, config):
+    def __init__(self, cloud, number, name, config, agent=False):
+        self.agent, self.guest, self.number, self.switched_on = agent, None, number, False
         self.cloud, self.name, self.id = cloud, name, f"vm-{number}"
         self.uuid, self.extra, self.cpus, self.memory = config["uuid"], config["extra"], config["cpus"], config["memory"]
-        self.address, self.on, self.gone, self.template, self.cores = f"10.2.0.{number % 250}", False, False, False, 2
+        self.address, self.gone, self.template, self.cores = f"10.2.0.{number % 250}", False, False, 2
         self.ready = time.monotonic() + cloud.clone          # until then it has a name and nothing else
 
     @property
     def whole(self):
         return time.monotonic() >= self.ready
+
+    @property
+    def on(self):
+        """Its power-off stops it, and that is all."""
+        return self.switched_on and (not self.guest or self.guest.alive)
+
+    @on.setter
+    def on(self, on):
+        self.switched_on = on
+        if self.guest:
+            self.guest.close()
+            self.guest = None
+        if not on or not self.agent:
+            return
+        if self.cloud.guest:
+            self.guest = fake_guest.Guest(self.cloud, self.number % 200, None, fake_guest.Metadata, self.host)
+            self.address = self.guest.address
+        else:
+            self.extra["guestinfo.nacre.address"] = self.address
+
+    def host(self, question):
+        """The host of the machine, in place of vmx: settings of the guest's own."""
+        verb, key, *value = question.split(" ", 2)
+        if not key.startswith("guestinfo.") or verb not in ("info-get", "info-set"):
+            return "0 Unknown command"
+        if verb == "info-get":
+            return "1 " + self.extra[key] if self.extra.get(key) else "0 No value found"
+        # What the machine calls itself in its own network is reached at an address of loopback.
+        self.extra[key] = self.address if value[0] == f"{fake_guest.LINK}.15" else value[0]
+        return "1 "
 
     @property
     def tags(self):
@@ -75,7 +110,7 @@ class Machine:
         if self.whole:
             every["config.instanceUuid"] = ("xsd:string", self.uuid)
             every["config.hardware.numCPU"], every["config.hardware.memoryMB"] = ("xsd:int", self.cpus), ("xsd:int", self.memory)
-            if self.on:
+            if self.on and not self.agent:
                 every["guest.ipAddress"] = ("xsd:string", self.address)
         parts = [f'<w:propSet><w:name>{n}</w:name><w:val q:type="{t}">{escape(str(x))}</w:val></w:propSet>'
                  for n, (t, x) in every.items() if n in names]
@@ -110,6 +145,7 @@ class Cloud(fake_cloud.Cloud):
         self.calls, self.n_ids = collections.Counter(), 100
         self.before, self.after = {}, {}
         self.password, self.api_type = PASSWORD, "VirtualCenter"
+        self.word, self.agent, self.guest = "vsphere", "nacre/agent", None    # (kernel, initrd, words of its command line)
         self.reset()
         cloud = self
 
@@ -138,10 +174,17 @@ class Cloud(fake_cloud.Cloud):
             self.after.clear()
             self.calls.clear()
             if machines:
+                for m in self.machines.values():
+                    if m.guest:
+                        m.guest.close()
                 self.machines.clear()
 
-    def config(self, more="", lease="24h", types='[ "big=8:32GiB:0.4", "small=2:2GiB:0.02" ]'):
-        return (f"cloud:\n  poll: 100ms\n  settle: 1s\n  lease: {lease}\n  vsphere:\n    endpoint: http://{self.host}/sdk\n"
+    def __exit__(self, *_):
+        self.reset()
+        super().__exit__()
+
+    def config(self, more="", lease="24h", boot="15m", types='[ "big=8:32GiB:0.4", "small=2:2GiB:0.02" ]'):
+        return (f"cloud:\n  poll: 100ms\n  boot_limit: {boot}\n  settle: 1s\n  lease: {lease}\n  vsphere:\n    endpoint: http://{self.host}/sdk\n"
                 f"    datacenter: Test%20DC\n    resource_pool: c1/Resources\n    folder: nacre\n    datastore: ds1\n"
                 + (f"    types: {types}\n" if types else "") + more)
 
@@ -239,7 +282,7 @@ class Cloud(fake_cloud.Cloud):
 
     def do_FindByInventoryPath(self, call, kind, this, _):
         paths = {f"/{DATACENTER}/vm": ("Folder", "group-v3"), f"/{DATACENTER}/vm/nacre": ("Folder", "group-v4"),
-                 f"/{DATACENTER}/vm/debian": ("VirtualMachine", "vm-1"), f"/{DATACENTER}/host/c1/Resources": ("ResourcePool", "resgroup-8"),
+                 f"/{DATACENTER}/vm/debian": ("VirtualMachine", "vm-1"), f"/{DATACENTER}/vm/{self.agent}": ("VirtualMachine", "vm-2"), f"/{DATACENTER}/host/c1/Resources": ("ResourcePool", "resgroup-8"),
                  f"/{DATACENTER}/datastore/ds1": ("Datastore", "datastore-9")}
         found = paths.get(text(call, "inventoryPath"))
         return f'<w:returnval type="{found[0]}">{found[1]}</w:returnval>' if found else ""
@@ -265,7 +308,7 @@ class Cloud(fake_cloud.Cloud):
     def do_CloneVM_Task(self, call, kind, this, _):
         spec, name = call.find(v("spec")), text(call, "name")
         config, location = spec.find(v("config")), spec.find(v("location"))
-        if this != "vm-1" or text(call, "folder") != "group-v4" or text(location, "pool") != "resgroup-8" or \
+        if this not in ("vm-1", "vm-2") or text(call, "folder") != "group-v4" or text(location, "pool") != "resgroup-8" or \
                 text(location, "datastore") != "datastore-9" or text(spec, "template") != "false" or text(spec, "powerOn") != "false":
             raise Fault("InvalidArgument", "CloneVM_Task")
         if {e.tag.partition("}")[2] for e in config} - CONFIG:
@@ -279,7 +322,7 @@ class Cloud(fake_cloud.Cloud):
             raise Fault("InvalidArgument", "instanceUuid")
         error = self.broken["CloneVM_Task"][0] if self.broken["CloneVM_Task"] else None
         if not error or self.half:
-            m = Machine(self, self.new_id(), name, wanted)
+            m = Machine(self, self.new_id(), name, wanted, this == "vm-2")
             self.machines[m.id] = m
         return self.begin("CloneVM_Task", lambda: None)
 

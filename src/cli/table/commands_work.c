@@ -33,7 +33,7 @@
 	}
 /* And what only one of kind vm can have. */
 #define OPTIONS_KIND                                                                               \
-	{ "kind", 0, "KIND", "cell (namespaces), vm (its own kernel), ec2, gce or auto" },         \
+	{ "kind", 0, "KIND", "cell (namespaces), vm (its own kernel), ec2, gce, vsphere, auto" },  \
 		{ "cold", 0, NULL, "boot a vm; share no page with another one (vm.templates)" },   \
 	{                                                                                          \
 		"nic", 0, "bridge=NAME,…",                                                         \

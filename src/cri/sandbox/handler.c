@@ -7,7 +7,7 @@
 
 const struct cri_handler cri_handlers[] = {
 	{ "", INSTANCE_CELL },   { "cell", INSTANCE_CELL }, { "vm", INSTANCE_VM },
-	{ "ec2", INSTANCE_EC2 }, { "gce", INSTANCE_GCE },
+	{ "ec2", INSTANCE_EC2 }, { "gce", INSTANCE_GCE },   { "vsphere", INSTANCE_VSPHERE },
 };
 const size_t cri_n_handlers = ARRAY_SIZE(cri_handlers);
 
@@ -22,7 +22,7 @@ int cri_handler_find(const char *field, const char *name, const struct cri_handl
 	}
 	return error_field(err, ERROR_INVALID, field,
 			   "there is no runtime handler \"%.80s\"; there are \"cell\", \"vm\", "
-			   "\"ec2\" and \"gce\"",
+			   "\"ec2\", \"gce\" and \"vsphere\"",
 			   name);
 }
 

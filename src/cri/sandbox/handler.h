@@ -7,8 +7,8 @@
 
 /*
  * Runtime handlers: the names by which Kubernetes chooses how a pod is isolated (RuntimeClass). ""
- * is the default one, which "cell" names too; "vm" is a microVM, "ec2" and "gce" are machines in a
- * cloud.
+ * is the default one, which "cell" names too; "vm" is a microVM, "ec2", "gce" and "vsphere" are
+ * machines in a cloud.
  */
 
 struct cri_handler {

@@ -458,7 +458,8 @@ static const char *pod_network_lack(const struct workload_spec *spec)
 				 "node yet"
 			       : NULL;
 	if (instance_kind_is_far(spec->choice.kind))
-		return "a pod of kind \"ec2\" or \"gce\" is on the network of its cloud, and on "
+		return "a pod of kind \"ec2\", \"gce\" or \"vsphere\" is on the network of its "
+		       "cloud, and on "
 		       "none of the node";
 	if (spec->choice.kind == INSTANCE_VM && spec->parent && !instance_is_node(spec->parent))
 		return "a pod of kind \"vm\" in an instance can be on no network of the node yet";

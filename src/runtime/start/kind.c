@@ -5,7 +5,7 @@
 #include "base/text/str.h"
 #include "runtime/core/check.h"
 
-static const char *const kinds[] = { "auto", "cell", "vm", "ec2", "gce" };
+static const char *const kinds[] = { "auto", "cell", "vm", "ec2", "gce", "vsphere" };
 
 int kind_take(const char *kind, enum instance_kind otherwise, enum instance_kind *ret,
 	      struct error *err)
@@ -20,8 +20,5 @@ int kind_take(const char *kind, enum instance_kind otherwise, enum instance_kind
 		*ret = instance_kind_of(word);
 		return 0;
 	}
-	if (str_eq(kind, "vsphere"))
-		return error_field(err, ERROR_PRECONDITION, "kind",
-				   "this release has no provider \"%s\"", kind);
 	return error_copy(err, &own);
 }

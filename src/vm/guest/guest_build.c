@@ -43,10 +43,10 @@ static const struct {
 	{ "tun", KMOD_LATER },
 };
 
-/* Of EC2: the network of Nitro and of Xen; and images as disks in memory
- * (isolate/disk/disk_loop.h). */
-static const char *const build_modules_cloud[] = { "loop", "virtio_pci", "ena", "xen_netfront",
-						   "gve" };
+/* Of clouds: the network of EC2 (Nitro and Xen), of Compute Engine, of vSphere; and images as disks
+ * in memory (isolate/disk/disk_loop.h). */
+static const char *const build_modules_cloud[] = { "loop", "virtio_pci", "ena",   "xen_netfront",
+						   "gve",  "vmxnet3",    "e1000e" };
 
 struct building {
 	const struct guest_build *b;
