@@ -96,7 +96,8 @@ static const char *const machine =
 	"<OptionValue><key>nacre.token</key><value>nacre-1-2</value></OptionValue>"
 	"<OptionValue><key>nacre.cluster</key><value>c</value></OptionValue>"
 	"<OptionValue><key>nacre.Name</key><value>web</value></OptionValue>"
-	"<OptionValue><key>guestinfo.nacre.address</key><value>10.2.0.7</value></OptionValue></val></propSet>"
+	"<OptionValue><key>guestinfo.nacre.address</key><value>10.2.0.7</value></OptionValue></"
+	"val></propSet>"
 	"</objects>";
 
 static void a_machine(void)
