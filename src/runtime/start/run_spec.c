@@ -315,6 +315,27 @@ static const char *run_profile(const struct runtime_service *s, const struct run
 	return q->security && !str_empty(q->security->profile) ? q->security->profile : s->profile;
 }
 
+static int run_take_containers(const struct runtime_service *s, struct arena *a,
+			       const struct run_request *q, struct run_what *what,
+			       struct workload_spec *spec, struct error *err)
+{
+	bool remote =
+		remote_will_be(spec->parent, spec->kind == WORKLOAD_POD ? &spec->choice : NULL);
+	int r = runtime_profiles(a, what, run_profile(s, q), err);
+
+	if (r == 0)
+		r = runtime_containers(a, what, spec, err);
+	if (r == 0)
+		r = run_check_order(what, remote, err);
+	if (r == 0)
+		r = run_take_requires(what, remote, spec, err);
+	if (r == 0)
+		r = run_take_restarts(what, remote, spec, err);
+	return r == 0 ? health_check_run(what->containers, what->n_containers, spec, remote,
+					 s->images, err)
+		      : r;
+}
+
 int run_specify(const struct runtime_service *s, struct arena *a, const struct run_request *q,
 		struct workload_spec *spec, struct instance_nic *nic, struct error *err)
 {
@@ -348,24 +369,7 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 		r = run_take_users(spec, q->userns, err);
 	what.whole.host_ipc = spec->host_ipc;
 	if (r == 0)
-		r = runtime_profiles(a, &what, run_profile(s, q), err);
-	if (r == 0)
-		r = runtime_containers(a, &what, spec, err);
-	if (r == 0)
-		r = run_check_order(
-			&what, remote_will_be(spec->parent, is_pod ? &spec->choice : NULL), err);
-	if (r == 0)
-		r = run_take_requires(&what,
-				      remote_will_be(spec->parent, is_pod ? &spec->choice : NULL),
-				      spec, err);
-	if (r == 0)
-		r = run_take_restarts(&what,
-				      remote_will_be(spec->parent, is_pod ? &spec->choice : NULL),
-				      spec, err);
-	if (r == 0)
-		r = health_check_run(what.containers, what.n_containers, spec,
-				     remote_will_be(spec->parent, is_pod ? &spec->choice : NULL),
-				     s->images, err);
+		r = run_take_containers(s, a, q, &what, spec, err);
 	if (r == 0)
 		r = security_share_pids(spec, shared, err);
 	if (r == 0)
