@@ -137,10 +137,14 @@ static bool instance_has_group(struct instances *all, const char *name)
 	return false;
 }
 
+/* A killed process may need so long until its group is empty. */
+#define PLACE_DEATH_MS 5000
+
 static void instance_sweep_group(struct instances *all, const char *name)
 {
 	struct error err = ERROR_INIT;
 	_cleanup_fd_ int fd = -1;
+	int r = -EBUSY;
 
 	if (!str_has_prefix(name, "inst.") || instance_has_group(all, name))
 		return;
@@ -149,8 +153,16 @@ static void instance_sweep_group(struct instances *all, const char *name)
 	if (fd < 0)
 		return;
 	(void)cgroup_kill(fd);
-	for (int i = 0; i < 100 && cgroup_remove(all->config.cgroup_fd, name) == -EBUSY; i++)
-		(void)usleep(1000); /* at start-up only: nothing is served yet */
+	/* At start-up only: nothing is served yet. A machine that dies gives its memory back first.
+	 */
+	for (int i = 0; i < PLACE_DEATH_MS && r == -EBUSY; i++) {
+		r = cgroup_remove(all->config.cgroup_fd, name);
+		if (r == -EBUSY)
+			(void)usleep(1000);
+	}
+	if (r < 0)
+		log_warn("the cgroup of an unknown instance stays", LOG_STR("cgroup", name),
+			 LOG_INT("errno", -r));
 }
 
 void instances_sweep(struct instances *all)
