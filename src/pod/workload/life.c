@@ -706,7 +706,8 @@ static bool workload_gets_disks(struct workload *w)
 /* As plug_is_awaited(), with its metadata service. */
 static int workload_awaits_network(struct workload *w, struct error *err)
 {
-	int plug = plug_is_awaited(w, err), metadata = plug < 0 ? 0 : metadata_is_awaited(w, err);
+	int plug = plug_is_awaited(w, err),
+	    metadata = plug < 0 ? plug : metadata_is_awaited(w, err);
 
 	return metadata < 0 ? metadata : MAX(plug, metadata);
 }
