@@ -9,7 +9,7 @@
 #include "base/file/fd.h"
 #include "base/text/str.h"
 #include "gate/drop.h"
-#include "gate/papers.h"
+#include "gate/gate_identity.h"
 #include "identity/ca.h"
 #include "wire/message/gatemsg.h"
 
@@ -105,7 +105,7 @@ static int ca_begin(struct ca **ret, uid_t uid, gid_t gid, struct error *err)
 		return r < 0 ? r : -EPIPE;
 	if (m.type != GATEMSG_CA)
 		return error_set(err, -EPROTO, "a message for a certificate authority");
-	r = ca_open(ret, CA_FD_DIR, m.ca.domain, m.ca.node, papers_now(), &why);
+	r = ca_open(ret, CA_FD_DIR, m.ca.domain, m.ca.node, gate_identity_now(), &why);
 	(void)close(CA_FD_DIR);
 	if (r == 0)
 		r = drop_privilege(DROP_CA, uid, gid, &why);

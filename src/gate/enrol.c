@@ -9,27 +9,27 @@ void enrol_init(struct enrol *e, struct loop *loop, nsec_t patience, const struc
 	*e = (struct enrol){ .ops = ops,
 			     .loop = loop,
 			     .patience = patience,
-			     .shake = SHAKE_INIT,
+			     .handshake = HANDSHAKE_INIT,
 			     .talk = TALK_INIT };
 }
 
 void enrol_stop(struct enrol *e)
 {
-	shake_done(&e->shake);
+	handshake_done(&e->handshake);
 	talk_done(&e->talk);
 	e->active = e->connected = e->asked = e->answered = e->kept = false;
 }
 
 static void enrol_end(struct enrol *e, const struct error *err)
 {
-	bool shaken = e->connected;
+	bool secured = e->connected;
 	struct error why = ERROR_INIT;
 
 	(void)error_copy(&why, err);
 	if (!err && !e->kept)
 		(void)error_set(&why, -EPIPE, "the guest hung up");
 	enrol_stop(e);
-	e->ops->on_end(e, shaken, why.code ? &why : NULL);
+	e->ops->on_end(e, secured, why.code ? &why : NULL);
 }
 
 static int enrol_message(struct talk *t, const struct gatemsg *m, struct error *err)
@@ -53,11 +53,11 @@ static void enrol_talk_end(struct talk *t, const struct error *err)
 	enrol_end(container_of(t, struct enrol, talk), err);
 }
 
-static void enrol_shaken(struct shake *s, const struct error *err)
+static void enrol_secured(struct handshake *s, const struct error *err)
 {
 	static const struct talk_ops ops = { .on_message = enrol_message,
 					     .on_end = enrol_talk_end };
-	struct enrol *e = container_of(s, struct enrol, shake);
+	struct enrol *e = container_of(s, struct enrol, handshake);
 	struct tls *tls;
 	int fd;
 
@@ -68,14 +68,14 @@ static void enrol_shaken(struct shake *s, const struct error *err)
 		return;
 	}
 	e->connected = true;
-	shake_take(s, &fd, &tls);
+	handshake_take(s, &fd, &tls);
 	talk_init(&e->talk, e->loop, fd, tls, &ops);
 }
 
 void enrol_start(struct enrol *e, int fd, struct tls *tls)
 {
 	e->active = true;
-	shake_init(&e->shake, e->loop, fd, tls, e->patience, enrol_shaken);
+	handshake_init(&e->handshake, e->loop, fd, tls, e->patience, enrol_secured);
 }
 
 void enrol_answer(struct enrol *e, const struct gate_bytes *chain,

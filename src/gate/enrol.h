@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "gate/shake.h"
+#include "gate/handshake.h"
 #include "gate/talk.h"
 
 /*
@@ -20,14 +20,14 @@ struct enrol_ops {
 	void (*on_key)(struct enrol *e, const uint8_t key[GATE_KEY_SIZE]);
 	/* Over. err NULL: the guest has kept what it was sent. `shaken`: it was connected to, and
 	 * refused or broke off then. */
-	void (*on_end)(struct enrol *e, bool shaken, const struct error *err);
+	void (*on_end)(struct enrol *e, bool secured, const struct error *err);
 };
 
 struct enrol {
 	const struct enrol_ops *ops;
 	struct loop *loop;
 	nsec_t patience;
-	struct shake shake;
+	struct handshake handshake;
 	struct talk talk;
 	bool active, connected, asked, answered, kept;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A visitor is a connection in one of two states: in its handshake (`shake`), or passed on
+ * A visitor is a connection in one of two states: in its handshake (`handshake`), or passed on
  * (`stream`). Nothing is queued for the daemon: a visitor for whom its socket has no room is sent
  * away, a notice is lost, and a question is asked again by the clock.
  */
@@ -22,8 +22,8 @@
 #include "base/memory/list.h"
 #include "base/text/str.h"
 #include "gate/drop.h"
-#include "gate/papers.h"
-#include "gate/shake.h"
+#include "gate/gate_identity.h"
+#include "gate/handshake.h"
 #include "gate/stream.h"
 #include "loop/loop.h"
 #include "wire/message/gatemsg.h"
@@ -61,7 +61,7 @@ struct front {
 struct visitor {
 	struct list siblings;
 	struct front *front;
-	struct shake shake;
+	struct handshake handshake;
 	struct stream *stream;
 	nsec_t since, left_at; /* left_at: when the daemon was seen to have hung up */
 	uint64_t not_after;
@@ -134,7 +134,7 @@ static bool front_is_revoked(void *userdata, const uint8_t serial[CERT_SERIAL_SI
 /* Also where the clock was set meanwhile, or stood still with the machine. */
 static bool front_is_due(const struct front *f)
 {
-	uint64_t now = papers_now();
+	uint64_t now = gate_identity_now();
 
 	return !f->config || clock_mono() >= f->renew_at || now < f->not_before ||
 	       now >= f->not_after;
@@ -166,7 +166,7 @@ static void front_ask(struct front *f)
 
 static void front_listen(struct front *f)
 {
-	bool open = f->config && papers_now() < f->not_after && !f->backing_off &&
+	bool open = f->config && gate_identity_now() < f->not_after && !f->backing_off &&
 		    f->n_visitors < FRONT_VISITORS_MAX;
 
 	loop_fd_set(&f->listener, open ? LOOP_READ : 0);
@@ -197,7 +197,7 @@ static int front_take_signed(struct front *f, const struct gatemsg *m)
 	f->next = key_free(f->next);
 	f->not_before = from;
 	f->not_after = until;
-	f->renew_at = papers_renew_at(until);
+	f->renew_at = gate_identity_renew_at(until);
 	f->asked_at = 0;
 	front_listen(f);
 	return 0;
@@ -214,7 +214,7 @@ static void visitor_free(struct visitor *v)
 		f->n_visitors--;
 	else
 		f->n_shaking--;
-	shake_done(&v->shake);
+	handshake_done(&v->handshake);
 	v->stream = stream_free(v->stream);
 	free(v);
 	front_listen(f);
@@ -256,7 +256,7 @@ static int visitor_pass_on(struct visitor *v, struct error *err)
 	_cleanup_fd_ int plain = -1;
 	struct front *f = v->front;
 	struct stream *s = NULL;
-	const struct tls_peer *peer = tls_peer(v->shake.tls);
+	const struct tls_peer *peer = tls_peer(v->handshake.tls);
 	struct tls *tls;
 	int r, fd;
 
@@ -268,7 +268,7 @@ static int visitor_pass_on(struct visitor *v, struct error *err)
 	r = visitor_introduce(v, peer, &plain);
 	if (r < 0)
 		return error_set(err, r, "tell the daemon");
-	shake_take(&v->shake, &fd, &tls);
+	handshake_take(&v->handshake, &fd, &tls);
 	r = stream_new(&s, f->loop, plain, fd, tls, true, visitor_on_end, v);
 	if (r < 0) {
 		tls = tls_free(tls);
@@ -286,9 +286,9 @@ static int visitor_pass_on(struct visitor *v, struct error *err)
 	return 0;
 }
 
-static void visitor_shaken(struct shake *shake, const struct error *err)
+static void visitor_secured(struct handshake *handshake, const struct error *err)
 {
-	struct visitor *v = container_of(shake, struct visitor, shake);
+	struct visitor *v = container_of(handshake, struct visitor, handshake);
 	struct error why = ERROR_INIT;
 
 	if (!err && visitor_pass_on(v, &why) < 0)
@@ -359,8 +359,8 @@ static int front_welcome(struct front *f, int fd, const struct sockaddr_storage 
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	list_add_tail(&f->shaking, &v->siblings);
 	f->n_shaking++;
-	shake_init(&v->shake, f->loop, TAKE_FD(owned), tls, FRONT_PATIENCE_SECONDS * NSEC_PER_SEC,
-		   visitor_shaken);
+	handshake_init(&v->handshake, f->loop, TAKE_FD(owned), tls,
+		       FRONT_PATIENCE_SECONDS * NSEC_PER_SEC, visitor_secured);
 	return 0;
 }
 
@@ -413,7 +413,7 @@ static bool visitor_is_over(struct visitor *v)
 {
 	nsec_t now = clock_mono();
 
-	return papers_now() >= v->not_after || visitor_is_left(v, now) ||
+	return gate_identity_now() >= v->not_after || visitor_is_left(v, now) ||
 	       (!v->stream->frames.asked && now - v->since > FRONT_REQUEST_PATIENCE);
 }
 

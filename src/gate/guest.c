@@ -26,8 +26,8 @@
 #include "base/memory/list.h"
 #include "base/text/str.h"
 #include "gate/drop.h"
-#include "gate/papers.h"
-#include "gate/shake.h"
+#include "gate/gate_identity.h"
+#include "gate/handshake.h"
 #include "gate/stream.h"
 #include "gate/talk.h"
 #include "io/unix.h"
@@ -45,7 +45,7 @@ struct guest {
 	struct loop_timer unclaimed; /* until a parent has to have come there, or to come again */
 	nsec_t lease;
 	struct buf bundle;
-	struct papers papers;
+	struct gate_identity gate_identity;
 	struct tls_config *token; /* for the next enrolment */
 	struct list conns, streams;
 	unsigned n_conns;
@@ -55,7 +55,7 @@ struct guest {
 struct conn {
 	struct list siblings;
 	struct guest *guest;
-	struct shake shake;
+	struct handshake handshake;
 	struct talk talk;
 };
 
@@ -69,7 +69,7 @@ static void guest_update_listener(struct guest *g)
 static void conn_free(struct conn *c)
 {
 	list_remove(&c->siblings);
-	shake_done(&c->shake);
+	handshake_done(&c->handshake);
 	talk_done(&c->talk);
 	c->guest->n_conns--;
 	guest_update_listener(c->guest);
@@ -97,7 +97,7 @@ static void conn_pass_on(struct conn *c)
 
 	fd = unix_connect(AT_FDCWD, GUEST_KEEPER, SOCK_STREAM, NULL);
 	if (fd >= 0)
-		shake_take(&c->shake, &link_fd, &tls);
+		handshake_take(&c->handshake, &link_fd, &tls);
 	if (fd >= 0 && stream_new(&s, g->loop, fd, link_fd, tls, false, on_stream_end, g) == 0) {
 		(void)TAKE_FD(fd);
 		list_add_tail(&g->streams, &s->siblings);
@@ -120,7 +120,7 @@ static int guest_take_life(struct guest *g, const struct gatemsg *m, struct erro
 	r = tls_config_new_token(&token, true, m->life.token, err);
 	if (r < 0)
 		return r;
-	r = papers_take(&g->papers, true, &m->life.chain, &bundle, g->parent_id, err);
+	r = gate_identity_take(&g->gate_identity, true, &m->life.chain, &bundle, g->parent_id, err);
 	if (r < 0) {
 		token = tls_config_free(token);
 		return r;
@@ -163,19 +163,19 @@ static void conn_talk(struct conn *c)
 	int fd;
 
 	/* Of two at once the newer counts: the key of the other is forgotten. */
-	if (papers_begin(&c->guest->papers, m.key.key, NULL) < 0) {
+	if (gate_identity_begin(&c->guest->gate_identity, m.key.key, NULL) < 0) {
 		conn_free(c);
 		return;
 	}
-	shake_take(&c->shake, &fd, &tls);
+	handshake_take(&c->handshake, &fd, &tls);
 	talk_init(&c->talk, c->guest->loop, fd, tls, &ops);
 	if (talk_send(&c->talk, &m, NULL) < 0)
 		conn_free(c);
 }
 
-static void conn_shaken(struct shake *s, const struct error *err)
+static void conn_secured(struct handshake *s, const struct error *err)
 {
-	struct conn *c = container_of(s, struct conn, shake);
+	struct conn *c = container_of(s, struct conn, handshake);
 
 	if (err)
 		conn_free(c);
@@ -193,7 +193,7 @@ static int conn_new(struct guest *g, int fd)
 
 	if (!c)
 		return -ENOMEM;
-	if (tls_new_server(&tls, g->papers.config, g->token, fd, NULL) < 0) {
+	if (tls_new_server(&tls, g->gate_identity.config, g->token, fd, NULL) < 0) {
 		free(c);
 		return -ENOMEM;
 	}
@@ -203,7 +203,7 @@ static int conn_new(struct guest *g, int fd)
 	list_add_tail(&g->conns, &c->siblings);
 	g->n_conns++;
 	guest_update_listener(g);
-	shake_init(&c->shake, g->loop, fd, tls, g->patience, conn_shaken);
+	handshake_init(&c->handshake, g->loop, fd, tls, g->patience, conn_secured);
 	return 0;
 }
 
@@ -292,9 +292,10 @@ static int guest_serve(struct guest *g, struct error *err)
 
 int guest_run(nsec_t patience, nsec_t lease, struct error *err)
 {
-	struct guest g = {
-		.patience = patience, .lease = lease, .bundle = BUF_INIT, .papers = PAPERS_INIT
-	};
+	struct guest g = { .patience = patience,
+			   .lease = lease,
+			   .bundle = BUF_INIT,
+			   .gate_identity = GATE_IDENTITY_INIT };
 	int r;
 
 	list_init(&g.conns);

@@ -26,7 +26,7 @@
 #include "gate/control.h"
 #include "gate/drop.h"
 #include "gate/enrol.h"
-#include "gate/papers.h"
+#include "gate/gate_identity.h"
 #include "gate/ports.h"
 #include "gate/stream.h"
 
@@ -76,7 +76,7 @@ struct node {
 	uint8_t token[GATE_TOKEN_SIZE], next_token[GATE_TOKEN_SIZE];
 	bool next_sent; /* the guest may know next_token already */
 
-	struct papers papers;
+	struct gate_identity gate_identity;
 	uint64_t pending_not_after, guest_not_after; /* 0: it has no certificate */
 	nsec_t guest_renew_at, enrol_again_at, enrol_since;
 	struct enrol enrol;
@@ -89,7 +89,7 @@ struct node {
 struct opening {
 	struct list siblings;
 	struct node *node;
-	struct shake shake;
+	struct handshake handshake;
 	int plain_fd;
 };
 
@@ -138,7 +138,7 @@ static nsec_t node_retry_soon(const struct node *n)
 
 static bool node_guest_is_valid(const struct node *n)
 {
-	return n->guest_not_after && papers_now() < n->guest_not_after;
+	return n->guest_not_after && gate_identity_now() < n->guest_not_after;
 }
 
 static void node_update_listener(struct node *n)
@@ -201,14 +201,14 @@ static void on_stream_end(struct stream *s, const struct error *err)
 static void opening_free(struct opening *o)
 {
 	list_remove(&o->siblings);
-	shake_done(&o->shake);
+	handshake_done(&o->handshake);
 	o->plain_fd = fd_close(o->plain_fd);
 	free(o);
 }
 
-static void opening_shaken(struct shake *shake, const struct error *err)
+static void opening_secured(struct handshake *handshake, const struct error *err)
 {
-	struct opening *o = container_of(shake, struct opening, shake);
+	struct opening *o = container_of(handshake, struct opening, handshake);
 	struct node *n = o->node;
 	struct stream *s = NULL;
 	struct tls *tls = NULL;
@@ -217,7 +217,7 @@ static void opening_shaken(struct shake *shake, const struct error *err)
 	if (err) {
 		node_notice(n, "a connection to the guest was refused", err);
 	} else {
-		shake_take(shake, &fd, &tls);
+		handshake_take(handshake, &fd, &tls);
 		if (stream_new(&s, n->loop, o->plain_fd, fd, tls, true, on_stream_end, n) == 0) {
 			o->plain_fd = -1;
 			list_add_tail(&n->streams, &s->siblings);
@@ -242,7 +242,7 @@ static void node_begin_stream(struct node *n, int plain_fd)
 		(void)fd_close(plain_fd);
 		return;
 	}
-	if (node_open(n, n->papers.config, TLS_ALPN_STREAM, &fd, &tls, &err) < 0) {
+	if (node_open(n, n->gate_identity.config, TLS_ALPN_STREAM, &fd, &tls, &err) < 0) {
 		node_notice(n, "a connection to the guest was not had", &err);
 		(void)fd_close(plain_fd);
 		free(o);
@@ -253,7 +253,7 @@ static void node_begin_stream(struct node *n, int plain_fd)
 	list_add_tail(&n->openings, &o->siblings);
 	n->n_streams++;
 	node_update_listener(n);
-	shake_init(&o->shake, n->loop, fd, tls, n->patience, opening_shaken);
+	handshake_init(&o->handshake, n->loop, fd, tls, n->patience, opening_secured);
 }
 
 static void node_drop_streams(struct node *n)
@@ -284,9 +284,10 @@ static void node_renew_own(struct node *n)
 {
 	uint8_t key[GATE_KEY_SIZE];
 
-	if (n->needs[GATE_NODE].request || (n->papers.config && clock_mono() < n->papers.renew_at))
+	if (n->needs[GATE_NODE].request ||
+	    (n->gate_identity.config && clock_mono() < n->gate_identity.renew_at))
 		return;
-	if (papers_begin(&n->papers, key, NULL) == 0)
+	if (gate_identity_begin(&n->gate_identity, key, NULL) == 0)
 		node_ask(n, GATE_NODE, key);
 }
 
@@ -300,12 +301,12 @@ static void node_begin_enrol(struct node *n)
 	int fd, r = 0;
 
 	n->enrol_again_at = clock_mono() + node_retry_soon(n);
-	if (renews && !papers_are_valid(&n->papers))
+	if (renews && !gate_identity_are_valid(&n->gate_identity))
 		return;
 	if (!renews)
 		r = tls_config_new_token(&token, false, n->token, &err);
 	if (r == 0)
-		r = node_open(n, renews ? n->papers.config : token,
+		r = node_open(n, renews ? n->gate_identity.config : token,
 			      renews ? TLS_ALPN_RENEW : TLS_ALPN_ENROL, &fd, &tls, &err);
 	token = tls_config_free(token);
 	if (r < 0)
@@ -334,8 +335,8 @@ static nsec_t node_next_time(const struct node *n)
 {
 	nsec_t now = clock_mono(), at = now + NODE_RETRY_LATER;
 
-	if (n->papers.config)
-		at = MIN(at, MAX(n->papers.renew_at, now));
+	if (n->gate_identity.config)
+		at = MIN(at, MAX(n->gate_identity.renew_at, now));
 	if (n->guest_not_after && !n->enrol.active)
 		at = MIN(at, MAX(n->guest_renew_at, n->enrol_again_at));
 	if (!n->guest_not_after && !n->enrol.active && node_is_spoken_to(n))
@@ -352,7 +353,7 @@ static void node_advance(struct node *n)
 	}
 	node_renew_own(n);
 	node_renew_guest(n);
-	if (papers_are_valid(&n->papers) && node_guest_is_valid(n))
+	if (gate_identity_are_valid(&n->gate_identity) && node_guest_is_valid(n))
 		node_enter(n, GATE_UP, "");
 	else if (!node_guest_is_valid(n) && node_is_spoken_to(n))
 		node_enter(n, GATE_ENROLLING, "");
@@ -391,7 +392,7 @@ static void node_fail(struct node *n, const char *what, const struct error *err)
 static void node_kept(struct node *n)
 {
 	n->guest_not_after = n->pending_not_after;
-	n->guest_renew_at = papers_renew_at(n->guest_not_after);
+	n->guest_renew_at = gate_identity_renew_at(n->guest_not_after);
 	memcpy(n->token, n->next_token, sizeof(n->token));
 	n->next_sent = false;
 }
@@ -406,7 +407,7 @@ static void node_swap_tokens(struct node *n)
 	memcpy(n->next_token, was, sizeof(n->next_token));
 }
 
-static void on_enrol_end(struct enrol *e, bool shaken, const struct error *err)
+static void on_enrol_end(struct enrol *e, bool secured, const struct error *err)
 {
 	struct node *n = container_of(e, struct node, enrol);
 	bool first = n->guest_not_after == 0 && !n->next_sent;
@@ -416,19 +417,19 @@ static void on_enrol_end(struct enrol *e, bool shaken, const struct error *err)
 	n->needs[GATE_GUEST].request = 0;
 	if (!err) {
 		node_kept(n);
-	} else if (first && shaken) {
+	} else if (first && secured) {
 		node_fail(n, "the guest could not be enrolled", err);
 		return;
 	} else if (first && now - n->enrol_since >
 				    (n->far ? NODE_ENROL_FAR : NODE_ENROL_SHAKES * n->patience)) {
 		node_fail(n, "the guest was not reached for its enrolment", err);
 		return;
-	} else if (shaken) {
+	} else if (secured) {
 		if (n->next_sent && !node_guest_is_valid(n))
 			node_swap_tokens(n);
 		node_notice(n, "a new certificate did not come to the guest", err);
 	}
-	n->enrol_again_at = now + (err && shaken ? NODE_RETRY_LATER : node_retry_soon(n));
+	n->enrol_again_at = now + (err && secured ? NODE_RETRY_LATER : node_retry_soon(n));
 	node_advance(n);
 }
 
@@ -448,8 +449,8 @@ static void node_connect_over(struct loop_timer *t)
 	struct node *n = container_of(t, struct node, connect_patience);
 	struct error err = ERROR_INIT;
 
-	/* A handshake has a patience of its own (gate/shake.h). */
-	if (!n->enrol.active || n->enrol.connected || node_is_connected(n->enrol.shake.fd))
+	/* A handshake has a patience of its own (gate/handshake.h). */
+	if (!n->enrol.active || n->enrol.connected || node_is_connected(n->enrol.handshake.fd))
 		return;
 	enrol_stop(&n->enrol);
 	(void)error_set(&err, -ETIMEDOUT, "connect");
@@ -481,11 +482,12 @@ static void node_take_own(struct node *n, const struct gate_bytes *chain)
 
 	if (!chain)
 		(void)error_refuse(&err, ERROR_DENIED, "there is none");
-	else if (papers_take(&n->papers, false, chain, &bundle, n->peer_id, &err) == 0)
+	else if (gate_identity_take(&n->gate_identity, false, chain, &bundle, n->peer_id, &err) ==
+		 0)
 		return;
 	node_notice(n, "the node's own certificate was not had", &err);
 	/* Asked for again in a while, and used as long as it is valid. */
-	n->papers.renew_at = clock_mono() + NODE_RETRY_LATER;
+	n->gate_identity.renew_at = clock_mono() + NODE_RETRY_LATER;
 }
 
 static void node_answered(struct node *n, uint32_t request, const struct gate_bytes *chain)
@@ -693,7 +695,7 @@ static int node_begin(struct node *n, nsec_t patience, bool far, struct error *e
 		.patience = patience,
 		.far = far,
 		.bundle = BUF_INIT,
-		.papers = PAPERS_INIT,
+		.gate_identity = GATE_IDENTITY_INIT,
 		.notice_told = true,
 	};
 	list_init(&n->openings);

@@ -202,7 +202,7 @@ static int explain(const struct tls *t, const struct connect_args *a, int r, str
 	return error_wrap(err, r, "%.200s port %s", a->host, a->port);
 }
 
-static int shake_hands(struct tls *t, int fd, nsec_t until, struct error *err)
+static int handshake_step(struct tls *t, int fd, nsec_t until, struct error *err)
 {
 	for (;;) {
 		int r = tls_handshake(t, err);
@@ -317,7 +317,7 @@ static int run_connect(const struct connect_args *a, struct error *err)
 		(void)fd_close(fd);
 		return r;
 	}
-	r = shake_hands(t, fd, until, err);
+	r = handshake_step(t, fd, until, err);
 	if (r == 0)
 		r = hear_first(t, fd, first, sizeof(first), &len, until, err);
 	if (r < 0) {

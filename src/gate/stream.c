@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file/fd.h"
-#include "gate/shake.h"
+#include "gate/handshake.h"
 
 /* Pieces that are moved in one turn, so that no stream keeps the others waiting. */
 #define STREAM_TURNS 16
@@ -145,8 +145,8 @@ static void stream_wait(struct stream *s)
 {
 	unsigned plain = 0;
 
-	loop_fd_set(&s->link, shake_events(s->tls, s->down.len == 0 && !s->link_eof,
-					   s->up.len > 0 || (s->plain_eof && !s->link_ended)));
+	loop_fd_set(&s->link, handshake_events(s->tls, s->down.len == 0 && !s->link_eof,
+					       s->up.len > 0 || (s->plain_eof && !s->link_ended)));
 	if (s->up.len == 0 && !s->plain_eof)
 		plain |= LOOP_READ;
 	if (s->down.len > 0)

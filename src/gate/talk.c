@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/file/fd.h"
-#include "gate/shake.h"
+#include "gate/handshake.h"
 
 static uint8_t talk_packet[GATEMSG_SIZE_MAX];
 
@@ -12,7 +12,7 @@ static void talk_wait(struct talk *t)
 {
 	bool write = t->out.len > 0 || (t->ending && !t->ended);
 
-	loop_fd_set(&t->source, shake_events(t->tls, true, write));
+	loop_fd_set(&t->source, handshake_events(t->tls, true, write));
 }
 
 static int talk_write(struct talk *t, struct error *err)
@@ -146,12 +146,12 @@ int talk_send(struct talk *t, const struct gatemsg *m, struct error *err)
 	r = buf_add(&t->out, talk_packet, (size_t)len);
 	if (r < 0)
 		return error_set(err, r, "hold a message of an enrolment");
-	loop_fd_set(&t->source, shake_events(t->tls, true, true));
+	loop_fd_set(&t->source, handshake_events(t->tls, true, true));
 	return 0;
 }
 
 void talk_finish(struct talk *t)
 {
 	t->ending = true;
-	loop_fd_set(&t->source, shake_events(t->tls, true, true));
+	loop_fd_set(&t->source, handshake_events(t->tls, true, true));
 }

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/file/fd.h"
-#include "gate/papers.h"
-#include "gate/shake.h"
+#include "gate/gate_identity.h"
+#include "gate/handshake.h"
 #include "unit.h"
 
 #define NODE "spiffe://nacre.local/node/n1"
@@ -20,7 +20,7 @@ static uint64_t now;
 
 /* Two ends: their handshakes, and then their talks. 0 is the client. */
 static struct side {
-	struct shake handshake;
+	struct handshake handshake;
 	struct talk talk;
 	struct tls_config *config;
 	unsigned n_handshakes, n_messages, n_ends;
@@ -49,68 +49,69 @@ static int issue(struct cert *ret, const char *id, const uint8_t *public, uint64
 	return cert_make_leaf(ret, ca_key, &ca, &q, NULL);
 }
 
-static int svid_take_from(struct papers *s, bool server, const struct cert *leaf, const char *peer)
+static int svid_take_from(struct gate_identity *s, bool server, const struct cert *leaf,
+			  const char *peer)
 {
 	const struct gate_bytes chain = { .data = leaf->der, .len = leaf->len },
 				bundle = { .data = ca.der, .len = ca.len };
 
-	return papers_take(s, server, &chain, &bundle, peer, NULL);
+	return gate_identity_take(s, server, &chain, &bundle, peer, NULL);
 }
 
 static void takes_a_certificate_for_its_key_only(void)
 {
 	uint8_t public[GATE_KEY_SIZE], other[GATE_KEY_SIZE];
-	struct papers s = PAPERS_INIT, t = PAPERS_INIT;
+	struct gate_identity s = GATE_IDENTITY_INIT, t = GATE_IDENTITY_INIT;
 	static struct cert leaf, wrong;
 
-	CHECK(!papers_are_valid(&s));
-	if (papers_begin(&s, public, NULL) < 0 || papers_begin(&t, other, NULL) < 0 ||
+	CHECK(!gate_identity_are_valid(&s));
+	if (gate_identity_begin(&s, public, NULL) < 0 || gate_identity_begin(&t, other, NULL) < 0 ||
 	    issue(&leaf, NODE, public, 600) < 0 || issue(&wrong, NODE, other, 600) < 0) {
-		papers_done(&s);
-		papers_done(&t);
+		gate_identity_done(&s);
+		gate_identity_done(&t);
 		return;
 	}
 	CHECK_INT(svid_take_from(&s, false, &leaf, GUEST), 0);
-	CHECK(papers_are_valid(&s));
+	CHECK(gate_identity_are_valid(&s));
 	/* Nothing was asked for any more. */
 	CHECK(svid_take_from(&s, false, &leaf, GUEST) < 0);
-	CHECK(papers_are_valid(&s));
+	CHECK(gate_identity_are_valid(&s));
 	/* For another key: all is as it was. */
-	if (papers_begin(&s, public, NULL) == 0)
+	if (gate_identity_begin(&s, public, NULL) == 0)
 		CHECK(svid_take_from(&s, false, &wrong, GUEST) < 0);
-	CHECK(papers_are_valid(&s));
-	papers_done(&s);
-	papers_done(&t);
+	CHECK(gate_identity_are_valid(&s));
+	gate_identity_done(&s);
+	gate_identity_done(&t);
 }
 
 static void an_svid_that_is_over_is_not_valid(void)
 {
 	uint8_t public[GATE_KEY_SIZE];
-	struct papers s = PAPERS_INIT;
+	struct gate_identity s = GATE_IDENTITY_INIT;
 	static struct cert leaf;
 
-	if (papers_begin(&s, public, NULL) == 0 && issue(&leaf, NODE, public, 600) == 0 &&
+	if (gate_identity_begin(&s, public, NULL) == 0 && issue(&leaf, NODE, public, 600) == 0 &&
 	    svid_take_from(&s, false, &leaf, GUEST) == 0) {
-		s.not_after = papers_now();
-		CHECK(!papers_are_valid(&s));
+		s.not_after = gate_identity_now();
+		CHECK(!gate_identity_are_valid(&s));
 	}
-	papers_done(&s);
+	gate_identity_done(&s);
 }
 
 static void is_renewed_around_half_of_its_life(void)
 {
-	nsec_t before = clock_mono(), at = papers_renew_at(papers_now() + 1000);
+	nsec_t before = clock_mono(), at = gate_identity_renew_at(gate_identity_now() + 1000);
 
 	/* A second for the whole seconds of the end. */
 	CHECK(at >= before + 449 * NSEC_PER_SEC);
 	CHECK(at <= clock_mono() + 551 * NSEC_PER_SEC);
 	/* One that is over: at once. */
-	CHECK(papers_renew_at(papers_now() - 10) <= clock_mono());
+	CHECK(gate_identity_renew_at(gate_identity_now() - 10) <= clock_mono());
 }
 
 /* ---- handshakes ---- */
 
-static void on_handshake(struct shake *h, const struct error *err)
+static void on_handshake(struct handshake *h, const struct error *err)
 {
 	struct side *s = container_of(h, struct side, handshake);
 
@@ -124,7 +125,7 @@ static bool connect_both(const uint8_t *one, const uint8_t *two, nsec_t patience
 
 	memset(sides, 0, sizeof(sides));
 	for (int n = 0; n < 2; n++) {
-		sides[n].handshake = (struct shake)SHAKE_INIT;
+		sides[n].handshake = (struct handshake)HANDSHAKE_INIT;
 		sides[n].talk = (struct talk)TALK_INIT;
 	}
 	if (loop_new(&loop) < 0)
@@ -144,7 +145,7 @@ static bool connect_both(const uint8_t *one, const uint8_t *two, nsec_t patience
 			(void)fd_close(fds[n]);
 			continue;
 		}
-		shake_init(&sides[n].handshake, loop, fds[n], tls, patience, on_handshake);
+		handshake_init(&sides[n].handshake, loop, fds[n], tls, patience, on_handshake);
 	}
 	return sides[0].handshake.fd >= 0 && sides[1].handshake.fd >= 0;
 }
@@ -152,7 +153,7 @@ static bool connect_both(const uint8_t *one, const uint8_t *two, nsec_t patience
 static void disconnect(void)
 {
 	for (int n = 0; n < 2; n++) {
-		shake_done(&sides[n].handshake);
+		handshake_done(&sides[n].handshake);
 		talk_done(&sides[n].talk);
 		sides[n].config = tls_config_free(sides[n].config);
 	}
@@ -244,8 +245,8 @@ static bool talk_both(void)
 
 		if (!sides[n].n_handshakes || sides[n].result < 0)
 			return false;
-		shake_take(&sides[n].handshake, &fd, &tls);
-		shake_done(&sides[n].handshake);
+		handshake_take(&sides[n].handshake, &fd, &tls);
+		handshake_done(&sides[n].handshake);
 		talk_init(&sides[n].talk, loop, fd, tls, &ops);
 	}
 	return true;

@@ -72,7 +72,7 @@ static void ends_done(struct ends *e)
 }
 
 /* Both handshakes, until each has come to something. */
-static void ends_shake(struct ends *e, const char *alpn)
+static void ends_handshake(struct ends *e, const char *alpn)
 {
 	static const struct error none = ERROR_INIT;
 
@@ -111,7 +111,7 @@ static void ends_mutual(struct ends *e, const struct cert *client, const struct 
 	*e = (struct ends){ .fds = { -1, -1 } };
 	e->config = mutual(false, client, node_key, GUEST, &ca);
 	e->mutual = mutual(true, server, guest_key, NODE, &ca);
-	ends_shake(e, TLS_ALPN_STREAM);
+	ends_handshake(e, TLS_ALPN_STREAM);
 }
 
 static void speaks(void)
@@ -170,7 +170,7 @@ static void refused_both_ways(const struct odd *odd, const struct cert *root,
 				     : mutual(false, &bad, guest_key, NODE, &ca);
 		e.mutual = as_server ? mutual(true, &bad, guest_key, NODE, &ca)
 				     : mutual(true, &node, node_key, GUEST, &ca);
-		ends_shake(&e, TLS_ALPN_STREAM);
+		ends_handshake(&e, TLS_ALPN_STREAM);
 		CHECK_INT(e.r[other], -EACCES);
 		CHECK_INT(e.err[other].kind, ERROR_DENIED);
 		CHECK(strstr(e.err[other].text, why));
@@ -310,7 +310,7 @@ static void refuses_the_ca_as_a_peer(void)
 
 	e.config = mutual(false, &node, node_key, GUEST, &ca);
 	e.mutual = mutual(true, &ca, ca_key, NODE, &ca);
-	ends_shake(&e, TLS_ALPN_STREAM);
+	ends_handshake(&e, TLS_ALPN_STREAM);
 	CHECK_INT(e.r[0], -EACCES);
 }
 
@@ -321,7 +321,7 @@ static void ends_token(struct ends *e, const uint8_t *client, const uint8_t *ser
 	*e = (struct ends){ .fds = { -1, -1 } };
 	CHECK_INT(tls_config_new_token(&e->config, false, client, NULL), 0);
 	CHECK_INT(tls_config_new_token(&e->token, true, server, NULL), 0);
-	ends_shake(e, TLS_ALPN_ENROL);
+	ends_handshake(e, TLS_ALPN_ENROL);
 }
 
 static const uint8_t token[TLS_TOKEN_SIZE] = { 1, 2, 3 };
@@ -355,7 +355,7 @@ static void serves_both_kinds(void)
 				  0);
 		e.mutual = mutual(true, &guest, guest_key, NODE, &ca);
 		CHECK_INT(tls_config_new_token(&e.token, true, token, NULL), 0);
-		ends_shake(&e, kind == 0 ? TLS_ALPN_RENEW : TLS_ALPN_ENROL);
+		ends_handshake(&e, kind == 0 ? TLS_ALPN_RENEW : TLS_ALPN_ENROL);
 		CHECK(kind == 2 ? e.r[0] < 0 : e.r[0] == 1);
 		CHECK(kind == 2 ? e.r[1] < 0 : e.r[1] == 1);
 		if (e.r[1] == 1)
@@ -371,7 +371,7 @@ static void a_token_is_for_enrolment_alone(void)
 	CHECK_INT(tls_config_new_token(&e.config, false, token, NULL), 0);
 	e.mutual = mutual(true, &guest, guest_key, NODE, &ca);
 	CHECK_INT(tls_config_new_token(&e.token, true, token, NULL), 0);
-	ends_shake(&e, TLS_ALPN_STREAM);
+	ends_handshake(&e, TLS_ALPN_STREAM);
 	CHECK(e.r[0] < 0);
 	CHECK(e.r[1] < 0);
 }
@@ -392,14 +392,14 @@ static void kinds_do_not_mix(void)
 
 	CHECK_INT(tls_config_new_token(&e.config, false, token, NULL), 0);
 	e.mutual = mutual(true, &guest, guest_key, NODE, &ca);
-	ends_shake(&e, TLS_ALPN_ENROL);
+	ends_handshake(&e, TLS_ALPN_ENROL);
 	CHECK(e.r[0] < 0);
 	CHECK(e.r[1] < 0);
 	ends_done(&e);
 	e = (struct ends){ .fds = { -1, -1 } };
 	e.config = mutual(false, &node, node_key, GUEST, &ca);
 	CHECK_INT(tls_config_new_token(&e.token, true, token, NULL), 0);
-	ends_shake(&e, TLS_ALPN_STREAM);
+	ends_handshake(&e, TLS_ALPN_STREAM);
 	CHECK(e.r[0] < 0);
 	CHECK(e.r[1] < 0);
 	ends_done(&e);
@@ -411,7 +411,7 @@ static void refuses_other_protocols(void)
 
 	e.config = mutual(false, &node, node_key, GUEST, &ca);
 	e.mutual = mutual(true, &guest, guest_key, NODE, &ca);
-	ends_shake(&e, "http/1.1");
+	ends_handshake(&e, "http/1.1");
 	CHECK(e.r[0] < 0);
 	CHECK(e.r[1] < 0);
 	ends_done(&e);

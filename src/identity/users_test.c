@@ -108,8 +108,8 @@ static void ends_done(struct ends *e)
 	e->server = tls_config_free(e->server);
 }
 
-static void ends_shake(struct ends *e, const struct cert *user, const struct cert *server,
-		       const char *host)
+static void ends_handshake(struct ends *e, const struct cert *user, const struct cert *server,
+			   const char *host)
 {
 	const struct tls_users users = { node_key, server->der,   server->len, ca.der,
 					 ca.len,   "nacre.local", is_revoked,  NULL };
@@ -143,7 +143,7 @@ static void a_user_is_let_in(void)
 	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
 		_cleanup_(ends_done) struct ends e;
 
-		ends_shake(&e, &alice, &node, hosts[i]);
+		ends_handshake(&e, &alice, &node, hosts[i]);
 		CHECK_INT(e.r[0], 1);
 		CHECK_INT(e.r[1], 1);
 		if (e.r[1] != 1)
@@ -161,7 +161,7 @@ static void refused(const struct cert *user, const char *why, const char *told)
 	_cleanup_(ends_done) struct ends e;
 	char data[1];
 
-	ends_shake(&e, user, &node, "node.example");
+	ends_handshake(&e, user, &node, "node.example");
 	CHECK_INT(e.r[1], -EACCES);
 	CHECK(strstr(e.err[1].text, why));
 	if (!strstr(e.err[1].text, why))
@@ -237,7 +237,7 @@ static void another_host_is_refused(void)
 	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
 		_cleanup_(ends_done) struct ends e;
 
-		ends_shake(&e, &alice, &node, hosts[i]);
+		ends_handshake(&e, &alice, &node, hosts[i]);
 		CHECK_INT(e.r[0], -EACCES);
 		CHECK(strstr(e.err[0].text, hosts[i]));
 	}

@@ -67,11 +67,11 @@ int instances_choose(const struct instances *all, const struct instance *parent,
 	return 0;
 }
 
-void instances_look_ahead(const struct instances *all, struct provider_ahead *ret)
+void instances_look_warm(const struct instances *all, struct provider_warm *ret)
 {
 	struct provider *vm = all->config.providers[INSTANCE_VM];
 
-	*ret = (struct provider_ahead){ .wanted = 0 };
+	*ret = (struct provider_warm){ .wanted = 0 };
 	if (vm && vm->ops->look)
 		vm->ops->look(vm, ret);
 }

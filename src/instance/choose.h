@@ -4,7 +4,7 @@
 
 #include "instance/model.h"
 
-struct provider_ahead;
+struct provider_warm;
 
 /*
  * Of which kind a new instance is to be. Changes nothing.
@@ -18,6 +18,6 @@ int instances_choose(const struct instances *all, const struct instance *parent,
 		     enum instance_kind wish, struct instance_choice *ret, struct error *err);
 
 /* Those with a kernel of their own that were made ahead of need (provider.h). */
-void instances_look_ahead(const struct instances *all, struct provider_ahead *ret);
+void instances_look_warm(const struct instances *all, struct provider_warm *ret);
 
 #endif

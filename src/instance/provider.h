@@ -25,7 +25,7 @@ struct instance_size;
 struct provider;
 
 /* Made ahead of need, of one kind. */
-struct provider_ahead {
+struct provider_warm {
 	unsigned wanted; /* as the configuration asks for; 0: none */
 	unsigned waiting;
 	uint64_t memory;             /* bytes of the node's that those take */
@@ -68,7 +68,7 @@ struct provider_ops {
 	 * instance/spare.h; NULL behind the last. NULL: none, or spare.h has them. */
 	const char *(*ahead)(struct provider *p, size_t n);
 	/* Statistics of the warm pool, for display. NULL: none are told. */
-	void (*look)(struct provider *p, struct provider_ahead *ret);
+	void (*look)(struct provider *p, struct provider_warm *ret);
 	/* Makes it, unless it was made ahead: directory, group and processes. Where that takes a
 	 * while it returns 1, and tells the end of it later: by instance_made() (link.h), or by
 	 * instance_break() (end.h), also for what fails behind that.

@@ -93,7 +93,7 @@ static void vms_withdraw(struct instance *i)
 }
 
 /* Of the pool, and that of a template. */
-static const char *vms_ahead(struct provider *p, size_t n)
+static const char *vms_warm(struct provider *p, size_t n)
 {
 	const struct vms *v = vms_of(p);
 	const char *making = templates_id(v->templates);
@@ -103,7 +103,7 @@ static const char *vms_ahead(struct provider *p, size_t n)
 	return n == 0 ? making : vm_pool_id(v->pool, n - 1);
 }
 
-static void vms_look(struct provider *p, struct provider_ahead *ret)
+static void vms_look(struct provider *p, struct provider_warm *ret)
 {
 	vm_pool_look(vms_of(p)->pool, ret);
 }
@@ -236,7 +236,7 @@ static const struct provider_ops vms_ops = {
 	.is_preferred = vms_is_preferred,
 	.draw = vms_draw,
 	.withdraw = vms_withdraw,
-	.ahead = vms_ahead,
+	.ahead = vms_warm,
 	.look = vms_look,
 	.create = vms_create,
 	.connect = vms_connect,

@@ -528,11 +528,11 @@ const char *vm_pool_id(const struct vm_pool *p, size_t n)
 	return NULL;
 }
 
-void vm_pool_look(const struct vm_pool *p, struct provider_ahead *ret)
+void vm_pool_look(const struct vm_pool *p, struct provider_warm *ret)
 {
 	const struct pooled *w;
 
-	*ret = (struct provider_ahead){ .wanted = 0 };
+	*ret = (struct provider_warm){ .wanted = 0 };
 	if (!p)
 		return;
 	ret->wanted = p->vms->config.pool_size;

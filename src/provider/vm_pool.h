@@ -63,6 +63,6 @@ void vm_pool_return(struct instance *i);
 int vm_pool_give(struct instance *i, struct error *err);
 /* The n-th of all that are there; NULL behind the last. */
 const char *vm_pool_id(const struct vm_pool *p, size_t n);
-void vm_pool_look(const struct vm_pool *p, struct provider_ahead *ret);
+void vm_pool_look(const struct vm_pool *p, struct provider_warm *ret);
 
 #endif

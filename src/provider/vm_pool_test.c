@@ -2,15 +2,15 @@
 #include "provider/vm_pool.h"
 
 #include "instance/choose.h"
+#include "instance/instance_inventory.h"
 #include "instance/place.h"
-#include "instance/tally.h"
 #include "provider/vm_bed_test.h"
 
-static struct provider_ahead look(void)
+static struct provider_warm look(void)
 {
-	struct provider_ahead ret;
+	struct provider_warm ret;
 
-	instances_look_ahead(fake.all, &ret);
+	instances_look_warm(fake.all, &ret);
 	return ret;
 }
 

@@ -52,7 +52,7 @@ struct forward {
 
 /* ---- pairs ---- */
 
-static void forward_weigh(struct forward *f)
+static void forward_account(struct forward *f)
 {
 	const struct forward_client *client = &f->config.client;
 	bool hold = false;
@@ -93,7 +93,7 @@ static void pair_end(struct pair *p)
 	if (p->error_id)
 		client->data(client->userdata, p->error_id, "", 0, true);
 	pair_free(p);
-	forward_weigh(f);
+	forward_account(f);
 }
 
 static void pair_fail(struct pair *p, const char *words)
@@ -218,7 +218,7 @@ static bool pair_write(struct pair *p)
 		p->shut = true;
 		(void)shutdown(p->fds[p->at], SHUT_WR);
 	}
-	forward_weigh(p->forward);
+	forward_account(p->forward);
 	return true;
 }
 
@@ -316,7 +316,7 @@ static void forward_data(struct forward *f, struct pair *p, const struct spdy_ev
 	if (p->state == PAIR_OPEN && pair_write(p))
 		pair_watch(p);
 	else if (p->state < PAIR_OPEN)
-		forward_weigh(f);
+		forward_account(f);
 }
 
 void forward_event(struct forward *f, const struct spdy_event *e)

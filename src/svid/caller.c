@@ -8,7 +8,7 @@
 
 #include "base/file/fd.h"
 #include "base/text/str.h"
-#include "gate/papers.h"
+#include "gate/gate_identity.h"
 #include "identity/cert.h"
 #include "identity/key.h"
 #include "loop/loop.h"
@@ -165,7 +165,7 @@ static void caller_forget_next(struct caller *c)
  * more, and others at once. */
 static void caller_fail(struct caller *c, const char *why)
 {
-	bool over = !c->key || papers_now() + CALLERS_MARGIN >= c->not_after;
+	bool over = !c->key || gate_identity_now() + CALLERS_MARGIN >= c->not_after;
 	struct watcher *w;
 
 	caller_forget_next(c);
@@ -248,7 +248,7 @@ static void caller_renewed(struct caller *c)
 	}
 	c->not_after = first;
 	c->retry = 0;
-	loop_timer_set(&c->timer, papers_renew_at(first) - clock_mono());
+	loop_timer_set(&c->timer, gate_identity_renew_at(first) - clock_mono());
 	caller_tell(c, true);
 }
 

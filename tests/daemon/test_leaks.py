@@ -80,7 +80,7 @@ class Leaks(steps.StepsTest):
 
         def state():
             """Its mounts, and what its descriptors may be without those of what it has made ahead of need: a process that waits
-            has nine, a kit seven. Which of them are there is a matter of time."""
+            has nine, a prepared set seven. Which of them are there is a matter of time."""
             waits = len(host.read(f"/proc/{keeper}/task/{keeper}/children").split())
             own = len(os.listdir(f"/proc/{keeper}/fd")) - 9 * waits
             self.assertLessEqual(waits, 1)

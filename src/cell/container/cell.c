@@ -13,7 +13,7 @@
 #include "base/file/fd.h"
 #include "base/file/sysio.h"
 #include "base/text/str.h"
-#include "cell/start/standby.h"
+#include "cell/start/spare_container.h"
 #include "isolate/cgroup/cgroup.h"
 #include "isolate/cgroup/limits_words.h"
 #include "isolate/mount/idmap.h"
@@ -76,7 +76,7 @@ static bool cell_makes(const struct cell *c, enum isolate_ns kind)
 }
 
 /* A group of its own name; or that of a process that waited, which is told its name. */
-static int cell_make_group(struct cell *c, struct standby_process *ahead, struct error *err)
+static int cell_make_group(struct cell *c, struct spare_process *ahead, struct error *err)
 {
 	char name[sizeof("cell.") + sizeof(c->name)];
 	int r;
@@ -153,7 +153,7 @@ static int cell_refused(const struct cell_spec *spec, int r, struct error *err)
 	return r;
 }
 
-int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_process *ahead,
+int cell_new(struct cell **ret, const struct cell_spec *spec, struct spare_process *ahead,
 	     int layer_fd, int shm_parent_fd, int shm_fd, struct error *err)
 {
 	struct cell *c;
@@ -307,18 +307,18 @@ static int cell_mount_shm(struct cell *c, struct error *err)
 	return r;
 }
 
-int cell_adopt(struct cell *c, struct isolate_kit *kit, int proc_fd, struct error *err)
+int cell_adopt(struct cell *c, struct isolate_prepared *prepared, int proc_fd, struct error *err)
 {
 	int r;
 
-	assert(cell_wants_kit(c));
-	r = isolate_kit_set_hostname(kit, proc_fd, c->hostname, err);
+	assert(cell_wants_prepared(c));
+	r = isolate_prepared_set_hostname(prepared, proc_fd, c->hostname, err);
 	if (r == 0)
-		r = cell_attach_shm(c, &kit->shm_fd, err);
+		r = cell_attach_shm(c, &prepared->shm_fd, err);
 	if (r < 0)
 		return error_wrap(err, r, "make the namespaces of cell %s", c->name);
 	for (size_t i = 0; i < ISOLATE_NS_COUNT; i++)
-		c->ns_fd[i] = TAKE_FD(kit->ns_fd[i]);
+		c->ns_fd[i] = TAKE_FD(prepared->ns_fd[i]);
 	cell_enter(c, CELL_ADOPT);
 	return 0;
 }

@@ -10,14 +10,14 @@
 #include "cell/spec.h"
 #include "isolate/cgroup/cgroup_name.h"
 #include "isolate/plan/plan.h"
-#include "isolate/spawn/kit.h"
+#include "isolate/spawn/prepared.h"
 
 /*
  * The resources that the containers of a cell share: a directory of cgroups, the namespaces net,
  * ipc and uts where they are the cell's own, and /dev/shm.
  *
  *   BARE      no namespaces of its own yet. The next container to start makes them, or they are
- *             taken from a kit.
+ *             taken from a prepared set.
  *   MAKING    a container is making them. Others wait: until its steps are through, the loopback
  *             device and the host name are not there, and if it fails, half a set is dropped.
  *   MADE      held by descriptors, so they outlive the container that made them; further ones
@@ -50,12 +50,12 @@ struct cell {
 	bool shm_mounted; /* then shm_fd is owned */
 };
 
-struct standby_process;
+struct spare_process;
 
 /* Makes the directory; the descriptors stay the caller's and must live as long as the cell. The
  * net namespace that it is given is the caller's to put into ns_fd. ahead: the group of that
  * process instead, which is taken from it, also on failure; NULL: none. */
-int cell_new(struct cell **ret, const struct cell_spec *spec, struct standby_process *ahead,
+int cell_new(struct cell **ret, const struct cell_spec *spec, struct spare_process *ahead,
 	     int layer_fd, int shm_parent_fd, int shm_fd, struct error *err);
 /* Makes a cell that a handover is to fill (cell/layer/handover.h): without descriptors, in state
  * BARE. -ENOMEM. */
@@ -75,19 +75,19 @@ static inline bool cell_open(const struct cell *c)
 /* The namespaces and /dev/shm of the next walled container. In state BARE it makes them: the cell
  * is MAKING then, *ret_maker is true, and cell_hold() and cell_settle() follow. */
 int cell_plan(struct cell *c, struct isolate_plan *plan, bool *ret_maker, struct error *err);
-/* Whether all namespaces that a kit has are its own. */
+/* Whether all namespaces that a prepared set has are its own. */
 static inline bool cell_is_apart(const struct cell *c)
 {
 	return !c->shares_instance && !c->host_network && !c->given_network;
 }
-/* Whether it can take those of a kit now. */
-static inline bool cell_wants_kit(const struct cell *c)
+/* Whether it can take those of a prepared set now. */
+static inline bool cell_wants_prepared(const struct cell *c)
 {
 	return c->state == CELL_BARE && cell_is_apart(c) && !c->shm_mounted;
 }
-/* Takes namespaces and /dev/shm from a kit instead, which keeps the rest: the cell is MADE. Fails
- * without a trace: then it can make its own. */
-int cell_adopt(struct cell *c, struct isolate_kit *kit, int proc_fd, struct error *err);
+/* Takes namespaces and /dev/shm from a prepared set instead, which keeps the rest: the cell is
+ * MADE. Fails without a trace: then it can make its own. */
+int cell_adopt(struct cell *c, struct isolate_prepared *prepared, int proc_fd, struct error *err);
 /* Takes hold of the namespaces of the process that makes them. -ESRCH: it has ended already. */
 int cell_hold(struct cell *c, int proc_fd, pid_t pid, struct error *err);
 /* The maker's program runs (or not): what it made is kept (or dropped). */

@@ -20,10 +20,10 @@
 #include "cell/start/container_plan.h"
 #include "cell/start/mounts.h"
 #include "cell/start/program.h"
-#include "cell/start/standby.h"
+#include "cell/start/spare_container.h"
 #include "cell/start/start.h"
-#include "cell/start/stock.h"
 #include "cell/start/users.h"
+#include "cell/start/warm_pool.h"
 #include "isolate/cgroup/cgroup.h"
 
 /* A cgroup can stay busy for an instant after its last process was reaped. */
@@ -64,13 +64,13 @@ static void container_close_exec_fds(struct container *c)
 static void container_hurry(struct container *c)
 {
 	c->hurries = true;
-	stock_start_begins(c->host->stock);
+	warm_pool_start_begins(c->host->warm_pool);
 }
 
 static void container_hurry_no_more(struct container *c)
 {
 	if (c->hurries)
-		stock_start_ends(c->host->stock);
+		warm_pool_start_ends(c->host->warm_pool);
 	c->hurries = false;
 }
 
@@ -100,7 +100,7 @@ static void container_drop_record(struct container *c)
 {
 	c->start = start_free(c->start);
 	streams_done(&c->stdio);
-	stock_leave(c->host->stock, &c->retry);
+	warm_pool_leave(c->host->warm_pool, &c->retry);
 	strv_free(TAKE_PTR(c->env));
 	free(TAKE_PTR(c->cwd));
 	free(TAKE_PTR(c->user));
@@ -122,7 +122,7 @@ static void container_enter(struct container *c, enum container_event event)
 		c->status.started_at = clock_real();
 		c->status.pid = c->child.pid;
 		if (c->kind == CONTAINER_IMAGE && cell_is_apart(c->cell))
-			stock_want(c->host->stock);
+			warm_pool_want(c->host->warm_pool);
 	} else {
 		c->status.pid = 0;
 		container_close_exec_fds(c);
@@ -432,7 +432,7 @@ void container_stand_in(struct container *c)
 		container_refuse(c, &err);
 }
 
-void container_give_back(struct container *c, struct standby_process *ret)
+void container_give_back(struct container *c, struct spare_process *ret)
 {
 	ret->child = c->child;
 	c->child = (struct isolate_child)ISOLATE_CHILD_INIT;
@@ -448,20 +448,21 @@ void container_refuse(struct container *c, const struct error *err)
 	container_give_up(c, err, 125, 0);
 }
 
-/* Once only, and not for long: what a kit has it can make itself. */
-static bool container_waits_for_kit(struct container *c)
+/* Once only, and not for long: what a prepared set has it can make itself. */
+static bool container_waits_for_prepared(struct container *c)
 {
-	if (c->kind != CONTAINER_IMAGE || !cell_wants_kit(c->cell) || c->start->waited_for_kit)
+	if (c->kind != CONTAINER_IMAGE || !cell_wants_prepared(c->cell) ||
+	    c->start->waited_for_prepared)
 		return false;
-	c->start->waited_for_kit = stock_await(c->host->stock, &c->retry);
-	c->start->waits_for_kit = c->start->waited_for_kit;
-	return c->start->waited_for_kit;
+	c->start->waited_for_prepared = warm_pool_await(c->host->warm_pool, &c->retry);
+	c->start->waits_for_prepared = c->start->waited_for_prepared;
+	return c->start->waited_for_prepared;
 }
 
 /* Whether its process is there already, or nothing that it needs would be. */
 static bool container_cannot_launch(const struct container *c)
 {
-	return c->ended || c->child.pidfd >= 0 || c->start->waits_for_kit ||
+	return c->ended || c->child.pidfd >= 0 || c->start->waits_for_prepared ||
 	       (container_awaits(c) && !(c->user && c->start->ahead));
 }
 
@@ -471,8 +472,8 @@ void container_launch(struct container *c)
 		return;
 	if (c->kind == CONTAINER_IMAGE && !cell_open(c->cell))
 		return;
-	stock_leave(c->host->stock, &c->retry);
-	if (!container_waits_for_kit(c))
+	warm_pool_leave(c->host->warm_pool, &c->retry);
+	if (!container_waits_for_prepared(c))
 		container_spawn(c);
 }
 
@@ -481,7 +482,7 @@ static void container_retry(struct loop_timer *timer)
 	struct container *c = container_of(timer, struct container, retry);
 
 	if (c->start && !c->ended) {
-		c->start->waits_for_kit = false;
+		c->start->waits_for_prepared = false;
 		container_launch(c);
 	} else {
 		container_finish(c);
@@ -554,9 +555,8 @@ static int container_find_user(struct container *c, struct error *err)
 /* Its process waits: for the root, or for that and all that is its own. */
 static int container_give(struct container *c, struct error *err)
 {
-	return c->start->ahead_of_need
-		       ? container_give_rest(c, err)
-		       : isolate_child_give_root(&c->child, c->start->fds.rootfs, err);
+	return c->start->prefetched ? container_give_rest(c, err)
+				    : isolate_child_give_root(&c->child, c->start->fds.rootfs, err);
 }
 
 void container_supply(struct container *c, struct container_fds *fds)
@@ -675,26 +675,26 @@ static int container_make_group(struct container *c, const struct container_spec
 }
 
 /* The last thing that can fail: what was taken is the container's. */
-static int container_take_process(struct container *c, struct standby_process *ahead,
+static int container_take_process(struct container *c, struct spare_process *ahead,
 				  struct error *err)
 {
 	int r = cgroup_set_name(ahead->leaf_fd, c->name);
 
 	if (r < 0)
 		return error_set(err, r, "name the cgroup of container %s", c->name);
-	(void)str_copy(c->dir, sizeof(c->dir), STANDBY_LEAF);
+	(void)str_copy(c->dir, sizeof(c->dir), SPARE_CONTAINER_LEAF);
 	c->cgroup_fd = TAKE_FD(ahead->leaf_fd);
 	c->child = ahead->child;
 	ahead->child = (struct isolate_child)ISOLATE_CHILD_INIT;
-	c->start->kit = ahead->kit;
-	ahead->kit = (struct isolate_kit)ISOLATE_KIT_NONE;
-	c->start->ahead_of_need = true;
+	c->start->prepared = ahead->prepared;
+	ahead->prepared = (struct isolate_prepared)ISOLATE_PREPARED_NONE;
+	c->start->prefetched = true;
 	return 0;
 }
 
 int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
 		  const struct container_spec *spec, const struct isolate_user *user,
-		  struct container_fds *fds, struct standby_process *ahead, struct error *err)
+		  struct container_fds *fds, struct spare_process *ahead, struct error *err)
 {
 	struct container_start *start = start_new(spec, fds);
 	struct container *c;

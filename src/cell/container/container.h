@@ -13,7 +13,7 @@
  * attached clients have taken it, the last state is entered.
  */
 
-struct standby_process;
+struct spare_process;
 
 /* Takes the descriptors over, also on failure. In state STARTING, in the list of its cell; nothing
  * happens before container_launch(). spec was checked. user: may be NULL with spec->late, and is
@@ -21,12 +21,12 @@ struct standby_process;
  * success (container_stand_in()); NULL: none does. */
 int container_new(struct container **ret, const struct container_host *host, struct cell *cell,
 		  const struct container_spec *spec, const struct isolate_user *user,
-		  struct container_fds *fds, struct standby_process *ahead, struct error *err);
+		  struct container_fds *fds, struct spare_process *ahead, struct error *err);
 /* Listens to the process that waited, and makes cell and streams ready with what it has. A failure
  * comes back as state FAILED. */
 void container_stand_in(struct container *c);
 /* Instead of that: the process is not the container's any more. */
-void container_give_back(struct container *c, struct standby_process *ret);
+void container_give_back(struct container *c, struct spare_process *ret);
 /* Makes a container that a handover is to fill (cell/layer/handover.h), in no list. -ENOMEM. */
 int container_alloc(struct container **ret, const struct container_host *host, struct cell *cell);
 /* Why it cannot be handed over now, or NULL. */

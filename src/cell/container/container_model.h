@@ -22,7 +22,7 @@
 #include "loop/loop.h"
 
 struct container;
-struct stock;
+struct warm_pool;
 struct users;
 
 /* The part of its keeper that a container needs; the same for all, and it outlives them. */
@@ -33,7 +33,7 @@ struct container_host {
 	int host_mount_ns_fd;
 	int devices_fd; /* program of devices for containers of images; -1: none */
 	struct users *users;
-	struct stock *stock, *pod_stock; /* for a cell apart, and for one that shares */
+	struct warm_pool *warm_pool, *pod_warm_pool; /* for a cell apart, and for one that shares */
 	/* The state or its reason has changed. In EXITED and FAILED the container may be freed
 	 * here. */
 	void (*on_change)(void *userdata, struct container *c);
@@ -56,7 +56,7 @@ struct container {
 	struct streams stdio;          /* of a process that waits for its root */
 	uint64_t early_signals;        /* that came before it ran; bit n - 1 for signal n */
 	bool stdin_open, tty;          /* as it was asked for */
-	bool hurries;                  /* its start is the stock's business */
+	bool hurries;                  /* its start is the business of the warm pool */
 	bool maker;                    /* it makes the namespaces of its cell */
 	bool killed;                   /* before its program was known to run */
 	bool failed;                   /* its status says why */

@@ -155,7 +155,7 @@ static void keeper_sweep(struct loop_defer *defer)
 		keeper_finish_cell(k, cell, &answers);
 	}
 	removals_move(&k->removals, &answers);
-	if (k->stopping && k->cells.n == 0 && !standby_busy(&k->standby))
+	if (k->stopping && k->cells.n == 0 && !spare_container_busy(&k->spare_container))
 		removals_move(&k->shutdowns, &answers);
 	removals_answer(&answers);
 }
@@ -202,7 +202,7 @@ void keeper_shutdown(struct keeper *k, void (*done)(void *userdata), void *userd
 
 	FAILPOINT_BEFORE("keeper.shutdown");
 	k->stopping = true;
-	standby_hold(&k->standby, true);
+	spare_container_hold(&k->spare_container, true);
 	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos))
 		keeper_begin_removal(k, cell);
 	FAILPOINT_AFTER("keeper.shutdown");
@@ -234,7 +234,8 @@ bool keeper_owns_pid(struct keeper *k, pid_t pid)
 		if ((c->child.pidfd >= 0 && c->child.pid == pid) ||
 		    exec_list_has_pid(&c->execs, pid))
 			return true;
-	return exec_list_has_pid(&k->execs, pid) || standby_has_pid(&k->standby, pid);
+	return exec_list_has_pid(&k->execs, pid) ||
+	       spare_container_has_pid(&k->spare_container, pid);
 }
 
 void keeper_reap_orphans(struct keeper *k)
@@ -322,7 +323,7 @@ struct start_request {
 	const struct container_spec *spec;
 	const struct isolate_user *user; /* NULL: not known yet */
 	struct container_fds *fds;
-	struct standby_process *ahead; /* NULL: none that fits */
+	struct spare_process *ahead; /* NULL: none that fits */
 };
 
 static int keeper_find_cell(struct keeper *k, const struct start_request *q, struct cell **ret,
@@ -403,16 +404,17 @@ static int keeper_add(struct keeper *k, const struct start_request *q, keeper_st
 }
 
 /* A process that waits for just such a start; ret, or NULL. */
-static struct standby_process *keeper_take_standby(struct keeper *k, const struct cell_spec *cell,
-						   const struct container_spec *spec,
-						   struct standby_process *ret)
+static struct spare_process *keeper_take_spare_container(struct keeper *k,
+							 const struct cell_spec *cell,
+							 const struct container_spec *spec,
+							 struct spare_process *ret)
 {
-	bool fits = standby_fits(cell, spec);
+	bool fits = spare_container_fits(cell, spec);
 
 	if (map_get(&k->cells, cell->name))
 		return NULL;
-	standby_want(&k->standby, fits);
-	return fits && standby_take(&k->standby, ret) == 0 ? ret : NULL;
+	spare_container_want(&k->spare_container, fits);
+	return fits && spare_container_take(&k->spare_container, ret) == 0 ? ret : NULL;
 }
 
 int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
@@ -420,7 +422,7 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 		 keeper_started_fn done, void *userdata, struct error *err)
 {
 	_cleanup_(container_fds_close) struct container_fds own = container_fds_take(fds);
-	struct standby_process ahead = STANDBY_PROCESS_NONE;
+	struct spare_process ahead = SPARE_PROCESS_NONE;
 	struct start_request q = { .cell = cell_spec, .spec = spec, .fds = &own };
 	struct isolate_user user;
 	struct container *c = NULL;
@@ -434,18 +436,18 @@ int keeper_start(struct keeper *k, const struct cell_spec *cell_spec,
 	r = FAILPOINT("keeper.start");
 	if (r < 0)
 		return error_set(err, r, "start container %s", spec->name);
-	q.ahead = keeper_take_standby(k, cell_spec, spec, &ahead);
+	q.ahead = keeper_take_spare_container(k, cell_spec, spec, &ahead);
 	r = keeper_add(k, &q, done, userdata, &c, err);
 	if (r < 0) {
 		if (q.ahead)
-			standby_give_back(&k->standby, &ahead);
+			spare_container_give_back(&k->spare_container, &ahead);
 		return r;
 	}
 	keeper_changed(k, c);
 	if (q.ahead)
 		container_stand_in(c);
 	else if (spec->late)
-		container_adopt_kit(c);
+		container_adopt_prepared(c);
 	container_launch(c);
 	FAILPOINT_AFTER("keeper.start");
 	return 0;
@@ -595,21 +597,22 @@ int keeper_write_stdin(struct keeper *k, const char *id, const void *data, size_
 
 /* ---- life and death of the object ---- */
 
-/* The next cell has more use of a process than of what one would be made with. The kit behind it is
- * made at once, by the thread: then the next process can be cloned as soon as this one is gone, and
- * cells that come one behind the other find one each. */
-static void keeper_kit_ready(void *userdata)
+/* The next cell has more use of a process than of what one would be made with. The prepared set
+ * behind it is made at once, by the thread: then the next process can be cloned as soon as this one
+ * is gone, and cells that come one behind the other find one each. */
+static void keeper_prepared_ready(void *userdata)
 {
 	struct keeper *k = userdata;
-	struct isolate_kit kit;
+	struct isolate_prepared prepared;
 
-	if (!standby_lacks(&k->standby) || stock_take(&k->stock, &kit) < 0)
+	if (!spare_container_lacks(&k->spare_container) ||
+	    warm_pool_take(&k->warm_pool, &prepared) < 0)
 		return;
-	stock_want_now(&k->stock);
-	standby_make(&k->standby, &kit);
+	warm_pool_want_now(&k->warm_pool);
+	spare_container_make(&k->spare_container, &prepared);
 }
 
-static void keeper_standby_gone(void *userdata)
+static void keeper_spare_container_gone(void *userdata)
 {
 	struct keeper *k = userdata;
 
@@ -631,17 +634,17 @@ int keeper_new(struct keeper **ret, const struct keeper_config *config)
 					.devices_fd = leaf_load_devices(),
 					.on_change = keeper_changed } };
 	k->host.threads = &k->threads;
-	k->host.stock = &k->stock;
+	k->host.warm_pool = &k->warm_pool;
 	k->host.users = &k->users;
-	k->host.pod_stock = &k->pod_stock;
-	stock_init(&k->stock, config->loop, config->proc_fd, -1);
-	stock_init(&k->pod_stock, config->loop, config->proc_fd, config->shm_fd);
-	k->stock.on_ready = keeper_kit_ready;
-	k->stock.userdata = k;
-	standby_init(&k->standby, config->loop, config->cgroup_fd, k->host.devices_fd,
-		     keeper_standby_gone, k);
+	k->host.pod_warm_pool = &k->pod_warm_pool;
+	warm_pool_init(&k->warm_pool, config->loop, config->proc_fd, -1);
+	warm_pool_init(&k->pod_warm_pool, config->loop, config->proc_fd, config->shm_fd);
+	k->warm_pool.on_ready = keeper_prepared_ready;
+	k->warm_pool.userdata = k;
+	spare_container_init(&k->spare_container, config->loop, config->cgroup_fd,
+			     k->host.devices_fd, keeper_spare_container_gone, k);
 	if (config->ahead && config->shm_fd >= 0) {
-		stock_want(&k->pod_stock);
+		warm_pool_want(&k->pod_warm_pool);
 		isolate_spawn_begin();
 	}
 	k->host.userdata = k;
@@ -685,9 +688,9 @@ struct keeper *keeper_free(struct keeper *k)
 	loop_defer_done(&k->sweep);
 	loop_timer_done(&k->retry);
 	loop_timer_done(&k->reap);
-	stock_done(&k->stock);
-	stock_done(&k->pod_stock);
-	standby_done(&k->standby);
+	warm_pool_done(&k->warm_pool);
+	warm_pool_done(&k->pod_warm_pool);
+	spare_container_done(&k->spare_container);
 	pump_threads_done(&k->threads);
 	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos)) {
 		map_remove(&k->cells, cell->name);

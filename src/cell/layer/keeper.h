@@ -17,8 +17,8 @@
  *
  * A cell comes to be with its first container and lasts until keeper_remove_cell(). Its directory
  * in cgroup_fd is cell.NAME, that of a container below it NAME; where the first one's process was
- * made ahead of need (cell/start/standby.h), both have numbers, and these names as attributes
- * (isolate/cgroup/cgroup_name.h).
+ * made ahead of need (cell/start/spare_container.h), both have numbers, and these names as
+ * attributes (isolate/cgroup/cgroup_name.h).
  */
 
 struct keeper;

@@ -9,17 +9,17 @@
 #include "cell/container/container.h"
 #include "cell/layer/keeper_config.h"
 #include "cell/output/pump.h"
-#include "cell/start/standby.h"
-#include "cell/start/stock.h"
+#include "cell/start/spare_container.h"
 #include "cell/start/users.h"
+#include "cell/start/warm_pool.h"
 #include "loop/loop.h"
 
 struct keeper {
 	struct keeper_config config;
 	struct container_host host;
 	struct pump_threads threads;
-	struct stock stock, pod_stock;
-	struct standby standby;
+	struct warm_pool warm_pool, pod_warm_pool;
+	struct spare_container spare_container;
 	struct users users;
 	struct map cells;
 	struct map containers; /* by id */

@@ -19,9 +19,9 @@ void keeper_hold(struct keeper *k, bool held)
 	size_t pos = 0;
 
 	pump_threads_hold(&k->threads, held);
-	stock_hold(&k->stock, held);
-	stock_hold(&k->pod_stock, held);
-	standby_hold(&k->standby, held);
+	warm_pool_hold(&k->warm_pool, held);
+	warm_pool_hold(&k->pod_warm_pool, held);
+	spare_container_hold(&k->spare_container, held);
 	for (c = map_next(&k->containers, &pos); c && !held; c = map_next(&k->containers, &pos))
 		if (!container_is_over(c))
 			pump_resume(&c->pump);
@@ -37,7 +37,7 @@ const char *keeper_busy(struct keeper *k)
 		return "it is shutting down";
 	if (!list_empty(&k->execs))
 		return "an exec is open";
-	if (standby_busy(&k->standby))
+	if (spare_container_busy(&k->spare_container))
 		return "a process that was made ahead of need has not ended";
 	for (cell = map_next(&k->cells, &pos); cell; cell = map_next(&k->cells, &pos))
 		if (!cell_open(cell))

@@ -372,7 +372,7 @@ static int held_networks(char name[64])
 }
 
 /* What the second cell needs was made behind the start of the first; nobody in there can tell. */
-static void next_cell_from_stock(void)
+static void next_cell_from_warm_pool(void)
 {
 	static const char script[] = "readlink /proc/self/ns/net; hostname; ls /dev; id;"
 				     "echo x >/dev/shm/said; cat /proc/self/cgroup; cd /..; ls";
@@ -401,7 +401,7 @@ static void next_cell_from_stock(void)
 	text = bed_log_text(b, again, 1);
 	CHECK(str_has_prefix(text, name));
 	CHECK(str_has_prefix(text + strlen(name), "\nother\n"));
-	/* The same file system, and another container without a kit. */
+	/* The same file system, and another container without a prepared set. */
 	s.script = "readlink /proc/self/ns/net; cat /dev/shm/said; hostname";
 	n = start(&s);
 	CHECK_INT(bed_wait(b, n)->exit_code, 0);
@@ -441,7 +441,7 @@ static void next_cell_at_once(void)
 }
 
 /* The next cell makes its own namespaces. */
-static void drop_stock(void)
+static void drop_warm_pool(void)
 {
 	keeper_hold(b->keeper, true);
 	keeper_hold(b->keeper, false);
@@ -468,7 +468,7 @@ static void waiting_ones_go_on(void)
 	CHECK_INT(b->n_started, 4);
 	remove_cell("c");
 
-	drop_stock();
+	drop_warm_pool();
 	/* Killed on its way: what it made may have no loopback device, so nobody joins it. */
 	n[0] = run("sleep 1000");
 	n[1] = run("nc -l -p 7001 & until echo x | nc 127.0.0.1 7001; do sleep 0.02; done");
@@ -477,7 +477,7 @@ static void waiting_ones_go_on(void)
 	CHECK_INT(bed_wait(b, n[1])->exit_code, 0);
 	remove_cell("c");
 
-	drop_stock();
+	drop_warm_pool();
 	/* A cell goes, and one of its containers is killed, before the first of them has made
 	 * anything. */
 	b->n_started = 0;
@@ -663,7 +663,7 @@ static void nothing_is_left(void)
 	/* Once, for what a process makes for its whole life. */
 	(void)bed_wait(b, run("echo"));
 	remove_cell("c");
-	drop_stock();
+	drop_warm_pool();
 	fds = bed_count_fds();
 	mounts = bed_count_mounts();
 	for (int i = 0; i < 6; i++)
@@ -682,7 +682,7 @@ static void nothing_is_left(void)
 		CHECK(b->removed[n[i]]);
 	CHECK_INT(b->n_started, 7);
 	CHECK(!bed_has_cgroup(b, "cell.odd") && !bed_has_cgroup(b, "cell.even"));
-	drop_stock();
+	drop_warm_pool();
 	CHECK_INT(bed_count_mounts(), mounts);
 	CHECK_INT(bed_count_fds(), fds);
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
@@ -781,7 +781,7 @@ BED_MAIN({ "limits", limits }, { "exit codes and signals", exit_codes },
 	 { "a cell shares the instance", cell_shares_instance },
 	 { "a cell uses the host's network", cell_uses_host_network },
 	 { "a cell is given a network", cell_is_given_a_network },
-	 { "the next cell from stock", next_cell_from_stock },
+	 { "the next cell from the warm pool", next_cell_from_warm_pool },
 	 { "the next cell at once", next_cell_at_once },
 	 { "those that wait go on", waiting_ones_go_on },
 	 { "an early signal is kept", early_signal }, { "credentials", credentials },

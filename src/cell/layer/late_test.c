@@ -116,7 +116,7 @@ static void is_cloned_before_its_root_is_there(void)
 	supply(n);
 	check_runs(n, "a");
 
-	/* Without a kit, and then with one. */
+	/* Without a prepared set, and then with one. */
 	for (int i = 0; i < 2; i++) {
 		const char *cell = i ? "c" : "b";
 

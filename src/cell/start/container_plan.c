@@ -13,7 +13,7 @@
 #include "cell/start/mounts.h"
 #include "cell/start/program.h"
 #include "cell/start/start.h"
-#include "cell/start/stock.h"
+#include "cell/start/warm_pool.h"
 
 void container_plan_host(const struct container *c, struct isolate_plan *plan)
 {
@@ -134,37 +134,37 @@ static int container_open_pids(struct container *c, struct error *err)
 				     : 0;
 }
 
-void container_adopt_kit(struct container *c)
+void container_adopt_prepared(struct container *c)
 {
-	struct isolate_kit *kit = &c->start->kit;
+	struct isolate_prepared *prepared = &c->start->prepared;
 
-	/* The /sys of a kit is masked already. */
+	/* The /sys of a prepared set is masked already. */
 	if (c->security.own_masks || c->security.writable_sys || c->security.writable_groups ||
 	    isolate_ids_are_set(&c->cell->ids))
 		return;
 	if (c->kind == CONTAINER_IMAGE && c->cell->shares_instance)
-		(void)stock_take(c->host->pod_stock, kit);
-	if (c->kind == CONTAINER_IMAGE && cell_wants_kit(c->cell) &&
-	    stock_take(c->host->stock, kit) == 0 &&
-	    cell_adopt(c->cell, kit, c->host->proc_fd, NULL) < 0)
-		isolate_kit_done(kit);
+		(void)warm_pool_take(c->host->pod_warm_pool, prepared);
+	if (c->kind == CONTAINER_IMAGE && cell_wants_prepared(c->cell) &&
+	    warm_pool_take(c->host->warm_pool, prepared) == 0 &&
+	    cell_adopt(c->cell, prepared, c->host->proc_fd, NULL) < 0)
+		isolate_prepared_done(prepared);
 }
 
-/* What it shares with its cell; from the keeper's kit where that fits. */
+/* What it shares with its cell; from the keeper's prepared set where that fits. */
 static int container_plan_cell(struct container *c, struct isolate_plan *plan, struct error *err)
 {
-	const struct isolate_kit *kit = &c->start->kit;
+	const struct isolate_prepared *prepared = &c->start->prepared;
 	int r;
 
 	if (c->kind != CONTAINER_IMAGE)
 		return 0;
-	container_adopt_kit(c);
+	container_adopt_prepared(c);
 	r = cell_plan(c->cell, plan, &c->maker, err);
 	if (r < 0)
 		return r;
-	plan->kit_ns_fd = kit->kit_ns_fd;
-	/* It is in the kit's /dev. */
-	if (kit->kit_ns_fd >= 0 && !isolate_plan_has_dev(plan))
+	plan->prepared_ns_fd = prepared->prepared_ns_fd;
+	/* It is in the prepared set's /dev. */
+	if (prepared->prepared_ns_fd >= 0 && !isolate_plan_has_dev(plan))
 		plan->shm_fd = -1;
 	return 0;
 }
@@ -214,7 +214,7 @@ int container_clone(struct container *c, struct error *err)
 int container_prepare_rest(struct container *c, struct error *err)
 {
 	struct container_start *start = c->start;
-	int r = cell_adopt(c->cell, &start->kit, c->host->proc_fd, err);
+	int r = cell_adopt(c->cell, &start->prepared, c->host->proc_fd, err);
 
 	return r < 0 ? r : streams_open(&c->stdio, start, start->logged || c->pump.keeps, err);
 }

@@ -6,7 +6,7 @@
 #include "cell/container/container_model.h"
 
 /* How a container's process is walled off: its plan, of what it was asked for, its cell and the
- * keeper's kit. */
+ * keeper's prepared set. */
 
 /* The namespaces of a plain process, for its first program and its execs. */
 void container_plan_host(const struct container *c, struct isolate_plan *plan);
@@ -14,8 +14,9 @@ void container_plan_host(const struct container *c, struct isolate_plan *plan);
 int container_keep_filter(struct container *c, const struct container_filter *filter);
 /* Capabilities, filter and limits of its programs. They point into the container. */
 void container_plan_security(struct container *c, struct isolate_plan *plan);
-/* Its cell is made with the keeper's kit, where that fits: what container_launch() does anyway. */
-void container_adopt_kit(struct container *c);
+/* Its cell is made with the keeper's prepared set, where that fits: what container_launch() does
+ * anyway. */
+void container_adopt_prepared(struct container *c);
 
 /* The clone, as planned: fills child and stdio. */
 int container_clone(struct container *c, struct error *err);

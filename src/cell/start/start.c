@@ -20,14 +20,14 @@ struct container_start *start_free(struct container_start *s)
 	container_fds_close(&s->fds);
 	free(s->user);
 	free(s->image);
-	isolate_kit_done(&s->kit);
+	isolate_prepared_done(&s->prepared);
 	free(s);
 	return NULL;
 }
 
 /* A root that the keeper makes by itself has not even begun, and what is mounted into it, or covers
  * something of it, comes with the root. */
-static bool start_is_ahead(const struct container_spec *spec)
+static bool start_is_prefetched(const struct container_spec *spec)
 {
 	return spec->late && !spec->root_disk && spec->n_mounts == 0 && !spec->masks.hidden &&
 	       !spec->masks.read_only;
@@ -52,9 +52,9 @@ struct container_start *start_new(const struct container_spec *spec, struct cont
 				       .read_only_root = spec->read_only_root,
 				       .new_proc = spec->new_proc,
 				       .pids_fd = -1,
-				       .kit = ISOLATE_KIT_NONE,
+				       .prepared = ISOLATE_PREPARED_NONE,
 				       .awaits = spec->late,
-				       .ahead = start_is_ahead(spec) };
+				       .ahead = start_is_prefetched(spec) };
 	s->logged = s->fds.log >= 0 || (spec->late && spec->log_token);
 	if (mounts_copy(&s->mounts, spec->mounts, spec->n_mounts) < 0)
 		return start_free(s);

@@ -3,7 +3,7 @@
 #define NACRE_CELL_START_H
 
 #include "cell/spec.h"
-#include "isolate/spawn/kit.h"
+#include "isolate/spawn/prepared.h"
 
 /* The arguments of a start, needed until the clone only. */
 struct container_start {
@@ -19,11 +19,11 @@ struct container_start {
 	size_t n_mounts;
 	bool read_only_root;
 	bool new_proc;
-	char **hidden, **read_only; /* container_spec.masks; NULL: none */
-	int pids_fd;                /* the pid namespace that it joins; -1: none */
-	struct isolate_kit kit;     /* that its cell was made with */
-	bool ahead_of_need; /* its process waits for all that is its own: isolate/plan/rest.h */
-	bool waited_for_kit, waits_for_kit;
+	char **hidden, **read_only;       /* container_spec.masks; NULL: none */
+	int pids_fd;                      /* the pid namespace that it joins; -1: none */
+	struct isolate_prepared prepared; /* that its cell was made with */
+	bool prefetched; /* its process waits for all that is its own: isolate/plan/rest.h */
+	bool waited_for_prepared, waits_for_prepared;
 	bool awaits;        /* the rest of fds */
 	bool ahead;         /* all that the clone needs is there, but for the root */
 	bool logged;        /* it has a log, or will have one */

@@ -7,7 +7,7 @@
 #include "base/log/error.h"
 
 /*
- * The cage that the helper closes around itself before it looks at a byte of what strangers wrote.
+ * The walls that the helper puts around itself before it looks at a byte of what strangers wrote.
  * The core has put it into new mount, net (but for a job with a network), pid, ipc and uts
  * namespaces already (but see sandbox_enter_apart()); here follow, in
  * this order: an empty read-only root, limits, Landlock for the one directory that may be written,

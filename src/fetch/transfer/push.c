@@ -50,7 +50,7 @@ enum push_step {
 };
 
 /* A blob or manifest on its way. */
-struct push_flight {
+struct push_upload {
 	struct list link;
 	struct push *push;
 	struct network_blob *blob;
@@ -94,7 +94,7 @@ static int push_on_data(struct exchange *x, const void *data, size_t len, struct
 
 static void push_on_end(struct exchange *x, const struct error *err)
 {
-	struct push_flight *f = container_of(x, struct push_flight, exchange);
+	struct push_upload *f = container_of(x, struct push_upload, exchange);
 
 	(void)error_copy(&f->err, err);
 	f->is_throttled = err && x->transfer.head.status == 429;
@@ -103,7 +103,7 @@ static void push_on_end(struct exchange *x, const struct error *err)
 
 static const struct exchange_ops push_ops = { NULL, push_on_head, push_on_data, push_on_end };
 
-static int push_start(struct push_flight *f, const struct exchange_request *request,
+static int push_start(struct push_upload *f, const struct exchange_request *request,
 		      struct error *err)
 {
 	struct exchange_request q = *request;
@@ -114,12 +114,12 @@ static int push_start(struct push_flight *f, const struct exchange_request *requ
 	return exchange_start(&f->exchange, &f->push->network->registry, &q, &push_ops, err);
 }
 
-static const struct transfer_head *push_head(const struct push_flight *f)
+static const struct transfer_head *push_head(const struct push_upload *f)
 {
 	return &f->exchange.transfer.head;
 }
 
-static void push_go(struct push_flight *f, enum push_step step)
+static void push_go(struct push_upload *f, enum push_step step)
 {
 	f->step = step;
 	f->waits = step != PUSH_DONE;
@@ -128,7 +128,7 @@ static void push_go(struct push_flight *f, enum push_step step)
 
 /* ---- what the core hears ---- */
 
-static int push_tell_progress(struct push_flight *f, uint64_t n_bytes, struct error *err)
+static int push_tell_progress(struct push_upload *f, uint64_t n_bytes, struct error *err)
 {
 	struct fetchmsg m = { .type = FETCHMSG_PROGRESS };
 
@@ -138,7 +138,7 @@ static int push_tell_progress(struct push_flight *f, uint64_t n_bytes, struct er
 	return channel_send(f->push->network->sock_fd, &m, err);
 }
 
-static int push_tell_done(struct push_flight *f, enum fetch_pushed how, struct error *err)
+static int push_tell_done(struct push_upload *f, enum fetch_pushed how, struct error *err)
 {
 	struct fetchmsg m = { .type = FETCHMSG_PUSHED };
 	int r = 0;
@@ -155,7 +155,7 @@ static int push_tell_done(struct push_flight *f, enum fetch_pushed how, struct e
 }
 
 /* What it says that it has now must be what was sent; other algorithms are not looked at. */
-static int push_check_digest(const struct push_flight *f, struct error *err)
+static int push_check_digest(const struct push_upload *f, struct error *err)
 {
 	const char *named = push_head(f)->digest;
 
@@ -169,13 +169,13 @@ static int push_check_digest(const struct push_flight *f, struct error *err)
 
 /* ---- what comes after a failure ---- */
 
-static int push_fail(struct push_flight *f, struct error *err)
+static int push_fail(struct push_upload *f, struct error *err)
 {
 	return error_copy(err, &f->err);
 }
 
 /* The step is tried again, or another one in its place, a little later each time. */
-static int push_again(struct push_flight *f, enum push_step step, struct error *err)
+static int push_again(struct push_upload *f, enum push_step step, struct error *err)
 {
 	const struct registry_settings *s = &f->push->network->registry.settings;
 	uint64_t ms = s->retry_ms;
@@ -198,7 +198,7 @@ static int push_again(struct push_flight *f, enum push_step step, struct error *
 }
 
 /* Whether the registry has said that it will not, whenever it is asked. */
-static bool push_is_final(const struct push_flight *f)
+static bool push_is_final(const struct push_upload *f)
 {
 	return f->err.kind != ERROR_UNAVAILABLE;
 }
@@ -206,13 +206,13 @@ static bool push_is_final(const struct push_flight *f)
 /* ---- blobs ---- */
 
 /* `step`, for which the blob must be here. */
-static void push_go_loaded(struct push_flight *f, enum push_step step)
+static void push_go_loaded(struct push_upload *f, enum push_step step)
 {
 	f->behind = step;
 	push_go(f, f->blob->fd < 0 ? PUSH_LOADS : step);
 }
 
-static void push_go_begin(struct push_flight *f)
+static void push_go_begin(struct push_upload *f)
 {
 	if (f->mounts && *f->mounts)
 		push_go(f, PUSH_BEGINS);
@@ -220,7 +220,7 @@ static void push_go_begin(struct push_flight *f)
 		push_go_loaded(f, PUSH_BEGINS);
 }
 
-static int push_want(struct push_flight *f, struct error *err)
+static int push_want(struct push_upload *f, struct error *err)
 {
 	struct push *p = f->push;
 
@@ -231,24 +231,24 @@ static int push_want(struct push_flight *f, struct error *err)
 	return p->want(p->userdata, f->blob, err);
 }
 
-static int push_good_loads(struct push_flight *f, struct error *err)
+static int push_good_loads(struct push_upload *f, struct error *err)
 {
 	push_go(f, f->behind);
 	return 0;
 }
 
-static int push_ask_looks(struct push_flight *f, struct error *err)
+static int push_ask_looks(struct push_upload *f, struct error *err)
 {
 	(void)str_printf(f->path, sizeof(f->path), "/blobs/%s", f->blob->digest);
 	return push_start(f, &(struct exchange_request){ .method = "HEAD", .path = f->path }, err);
 }
 
-static int push_good_looks(struct push_flight *f, struct error *err)
+static int push_good_looks(struct push_upload *f, struct error *err)
 {
 	return push_tell_done(f, FETCH_PUSHED_EXISTED, err);
 }
 
-static int push_bad_looks(struct push_flight *f, struct error *err)
+static int push_bad_looks(struct push_upload *f, struct error *err)
 {
 	if (f->err.kind != ERROR_NOT_FOUND)
 		return push_fail(f, err);
@@ -256,7 +256,7 @@ static int push_bad_looks(struct push_flight *f, struct error *err)
 	return 0;
 }
 
-static int push_ask_begins(struct push_flight *f, struct error *err)
+static int push_ask_begins(struct push_upload *f, struct error *err)
 {
 	char escaped[3 * REFERENCE_NAME_MAX + 1];
 
@@ -279,7 +279,7 @@ static int push_ask_begins(struct push_flight *f, struct error *err)
 }
 
 /* Where the upload goes on. */
-static int push_take_location(struct push_flight *f, struct error *err)
+static int push_take_location(struct push_upload *f, struct error *err)
 {
 	int r;
 
@@ -290,7 +290,7 @@ static int push_take_location(struct push_flight *f, struct error *err)
 		     : 0;
 }
 
-static int push_good_begins(struct push_flight *f, struct error *err)
+static int push_good_begins(struct push_upload *f, struct error *err)
 {
 	int r;
 
@@ -308,7 +308,7 @@ static int push_good_begins(struct push_flight *f, struct error *err)
 }
 
 /* A registry that does not mount may still take the blob. */
-static int push_bad_begins(struct push_flight *f, struct error *err)
+static int push_bad_begins(struct push_upload *f, struct error *err)
 {
 	if (!f->mounting || f->err.kind == ERROR_FAULT)
 		return push_fail(f, err);
@@ -316,7 +316,7 @@ static int push_bad_begins(struct push_flight *f, struct error *err)
 	return 0;
 }
 
-static int push_set_target(struct push_flight *f, struct error *err)
+static int push_set_target(struct push_upload *f, struct error *err)
 {
 	char digest[DIGEST_SIZE * 3];
 	size_t len;
@@ -330,7 +330,7 @@ static int push_set_target(struct push_flight *f, struct error *err)
 	return 0;
 }
 
-static int push_put(struct push_flight *f, int fd, uint64_t len, struct error *err)
+static int push_put(struct push_upload *f, int fd, uint64_t len, struct error *err)
 {
 	int r = push_set_target(f, err);
 
@@ -350,19 +350,19 @@ static int push_put(struct push_flight *f, int fd, uint64_t len, struct error *e
 		      : r;
 }
 
-static int push_ask_sends(struct push_flight *f, struct error *err)
+static int push_ask_sends(struct push_upload *f, struct error *err)
 {
 	return push_put(f, f->blob->fd, f->blob->size, err);
 }
 
-static int push_good_sends(struct push_flight *f, struct error *err)
+static int push_good_sends(struct push_upload *f, struct error *err)
 {
 	int r = push_check_digest(f, err);
 
 	return r == 0 ? push_tell_done(f, FETCH_PUSHED_UPLOADED, err) : r;
 }
 
-static int push_bad_sends(struct push_flight *f, struct error *err)
+static int push_bad_sends(struct push_upload *f, struct error *err)
 {
 	/* The upload has gone. */
 	if (f->err.kind == ERROR_NOT_FOUND)
@@ -370,7 +370,7 @@ static int push_bad_sends(struct push_flight *f, struct error *err)
 	return push_is_final(f) ? push_fail(f, err) : push_again(f, PUSH_ASKS, err);
 }
 
-static int push_ask_asks(struct push_flight *f, struct error *err)
+static int push_ask_asks(struct push_upload *f, struct error *err)
 {
 	return push_start(f,
 			  &(struct exchange_request){ .method = "GET",
@@ -380,7 +380,7 @@ static int push_ask_asks(struct push_flight *f, struct error *err)
 			  err);
 }
 
-static int push_good_asks(struct push_flight *f, struct error *err)
+static int push_good_asks(struct push_upload *f, struct error *err)
 {
 	uint64_t n = 0;
 	int r = 0;
@@ -400,12 +400,12 @@ static int push_good_asks(struct push_flight *f, struct error *err)
 	return r;
 }
 
-static int push_bad_asks(struct push_flight *f, struct error *err)
+static int push_bad_asks(struct push_upload *f, struct error *err)
 {
 	return f->err.kind == ERROR_FAULT ? push_fail(f, err) : push_again(f, PUSH_BEGINS, err);
 }
 
-static int push_ask_appends(struct push_flight *f, struct error *err)
+static int push_ask_appends(struct push_upload *f, struct error *err)
 {
 	(void)str_printf(f->range, sizeof(f->range), "%llu-%llu", (unsigned long long)f->from,
 			 (unsigned long long)(f->blob->size - 1));
@@ -424,26 +424,26 @@ static int push_ask_appends(struct push_flight *f, struct error *err)
 			  err);
 }
 
-static int push_good_appends(struct push_flight *f, struct error *err)
+static int push_good_appends(struct push_upload *f, struct error *err)
 {
 	push_go(f, PUSH_ENDS);
 	return *push_head(f)->location ? push_take_location(f, err) : 0;
 }
 
 /* One that does not take pieces gets the whole. */
-static int push_bad_appends(struct push_flight *f, struct error *err)
+static int push_bad_appends(struct push_upload *f, struct error *err)
 {
 	if (f->err.kind == ERROR_FAULT || f->err.kind == ERROR_DENIED)
 		return push_fail(f, err);
 	return push_again(f, push_is_final(f) ? PUSH_BEGINS : PUSH_ASKS, err);
 }
 
-static int push_ask_ends(struct push_flight *f, struct error *err)
+static int push_ask_ends(struct push_upload *f, struct error *err)
 {
 	return push_put(f, -1, 0, err);
 }
 
-static int push_bad_ends(struct push_flight *f, struct error *err)
+static int push_bad_ends(struct push_upload *f, struct error *err)
 {
 	if (f->err.kind == ERROR_FAULT || f->err.kind == ERROR_DENIED)
 		return push_fail(f, err);
@@ -453,7 +453,7 @@ static int push_bad_ends(struct push_flight *f, struct error *err)
 /* ---- manifests ---- */
 
 /* What the document says that it is; of one that says nothing, what its members say. */
-static int push_media_type(struct push_flight *f, struct error *err)
+static int push_media_type(struct push_upload *f, struct error *err)
 {
 	_cleanup_json_ json_t *document = NULL;
 	const char *type;
@@ -475,7 +475,7 @@ static int push_media_type(struct push_flight *f, struct error *err)
 }
 
 /* A registry takes whatever it gets behind a tag: the store's manifest is verified here. */
-static int push_verify_manifest(const struct push_flight *f, struct error *err)
+static int push_verify_manifest(const struct push_upload *f, struct error *err)
 {
 	struct checksum sum;
 	char found[DIGEST_SIZE];
@@ -491,7 +491,7 @@ static int push_verify_manifest(const struct push_flight *f, struct error *err)
 				   f->blob->digest);
 }
 
-static int push_ask_names(struct push_flight *f, struct error *err)
+static int push_ask_names(struct push_upload *f, struct error *err)
 {
 	const struct reference *ref = &f->push->network->reference;
 	const char *name = *f->blob->tag ? f->blob->tag : f->blob->digest;
@@ -523,7 +523,7 @@ static int push_ask_names(struct push_flight *f, struct error *err)
 		      : r;
 }
 
-static int push_good_names(struct push_flight *f, struct error *err)
+static int push_good_names(struct push_upload *f, struct error *err)
 {
 	int r = push_check_digest(f, err);
 
@@ -538,9 +538,9 @@ static int push_good_names(struct push_flight *f, struct error *err)
 /* ---- flights ---- */
 
 static const struct {
-	int (*ask)(struct push_flight *f, struct error *err);
-	int (*good)(struct push_flight *f, struct error *err);
-	int (*bad)(struct push_flight *f, struct error *err);
+	int (*ask)(struct push_upload *f, struct error *err);
+	int (*good)(struct push_upload *f, struct error *err);
+	int (*bad)(struct push_upload *f, struct error *err);
 } push_steps[PUSH_STEP_COUNT] = {
 	[PUSH_LOOKS] = { push_ask_looks, push_good_looks, push_bad_looks },
 	[PUSH_LOADS] = { push_want, push_good_loads, push_fail },
@@ -552,32 +552,32 @@ static const struct {
 	[PUSH_NAMES] = { push_ask_names, push_good_names, push_fail },
 };
 
-static void push_flight_free(struct push_flight *f)
+static void push_upload_free(struct push_upload *f)
 {
 	exchange_stop(&f->exchange);
 	if (f->lent)
 		f->blob->fd = fd_close(f->blob->fd);
 	buf_done(&f->text);
-	f->push->n_flights--;
+	f->push->n_uploads--;
 	list_remove(&f->link);
 	free(f);
 }
 
-static int push_flight_new(struct push *p, struct error *err)
+static int push_upload_new(struct push *p, struct error *err)
 {
 	struct network_blob *b = &p->network->blobs[p->next];
-	struct push_flight *f = calloc(1, sizeof(*f));
+	struct push_upload *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return error_set(err, -ENOMEM, "push");
-	*f = (struct push_flight){ .push = p,
+	*f = (struct push_upload){ .push = p,
 				   .blob = b,
 				   .last = ++p->next == p->network->n_blobs,
 				   .mounts = p->network->config.mounts,
 				   .text = BUF_INIT };
 	list_init(&f->link);
-	list_add_tail(&p->flights, &f->link);
-	p->n_flights++;
+	list_add_tail(&p->blob_downloads, &f->link);
+	p->n_uploads++;
 	(void)str_printf(f->what, sizeof(f->what), "blob %s", b->digest);
 	push_go(f, b->manifest ? PUSH_NAMES : PUSH_LOOKS);
 	return 0;
@@ -586,7 +586,7 @@ static int push_flight_new(struct push *p, struct error *err)
 /* Whether the last is next, and all before it is there. */
 static int push_come_to_last(struct push *p, struct error *err)
 {
-	if (p->is_last || !p->before_last || p->next + 1 != p->network->n_blobs || p->n_flights > 0)
+	if (p->is_last || !p->before_last || p->next + 1 != p->network->n_blobs || p->n_uploads > 0)
 		return 0;
 	p->is_last = true;
 	return p->before_last(p->userdata, err);
@@ -598,10 +598,10 @@ static int push_begin_more(struct push *p, struct error *err)
 	const struct network *n = p->network;
 	int r = push_come_to_last(p, err);
 
-	while (r == 0 && p->next < n->n_blobs && p->n_flights < n->registry.settings.connections) {
-		if ((n->blobs[p->next].manifest || !p->heard) && p->n_flights > 0)
+	while (r == 0 && p->next < n->n_blobs && p->n_uploads < n->registry.settings.connections) {
+		if ((n->blobs[p->next].manifest || !p->heard) && p->n_uploads > 0)
 			break;
-		r = push_flight_new(p, err);
+		r = push_upload_new(p, err);
 		if (n->blobs[p->next - 1].manifest)
 			break;
 	}
@@ -609,13 +609,13 @@ static int push_begin_more(struct push *p, struct error *err)
 }
 
 /* Whether the core has not heard for a while how far it is. */
-static bool push_is_news(const struct push_flight *f)
+static bool push_is_news(const struct push_upload *f)
 {
 	return f->exchange.running && !f->blob->manifest && f->exchange.transfer.n_sent &&
 	       clock_mono() - f->told > PUSH_PROGRESS;
 }
 
-static int push_step_flight(struct push_flight *f, struct error *err)
+static int push_step_upload(struct push_upload *f, struct error *err)
 {
 	int r = 0;
 
@@ -638,15 +638,15 @@ static int push_step_flight(struct push_flight *f, struct error *err)
 
 int push_step(struct push *p, bool *ret_more, struct error *err)
 {
-	struct push_flight *f;
+	struct push_upload *f;
 	int r = push_begin_more(p, err);
 
 	*ret_more = false;
-	list_for_each (f, &p->flights, struct push_flight, link) {
+	list_for_each (f, &p->blob_downloads, struct push_upload, link) {
 		if (r == 0)
-			r = push_step_flight(f, err);
+			r = push_step_upload(f, err);
 		if (r == 0 && f->step == PUSH_DONE) {
-			push_flight_free(f);
+			push_upload_free(f);
 			/* There is room for another. */
 			*ret_more = true;
 		}
@@ -656,7 +656,7 @@ int push_step(struct push *p, bool *ret_more, struct error *err)
 
 bool push_is_over(const struct push *p)
 {
-	return p->next == p->network->n_blobs && p->n_flights == 0;
+	return p->next == p->network->n_blobs && p->n_uploads == 0;
 }
 
 int push_end(struct push *p, struct error *err)
@@ -677,7 +677,7 @@ int push_end(struct push *p, struct error *err)
 int push_init(struct push *p, struct network *n, struct error *err)
 {
 	*p = (struct push){ .network = n };
-	list_init(&p->flights);
+	list_init(&p->blob_downloads);
 	if (n->n_blobs == 0 || !n->blobs[n->n_blobs - 1].manifest)
 		return error_refuse(err, ERROR_INVALID, "a push without a manifest");
 	return 0;
@@ -685,10 +685,10 @@ int push_init(struct push *p, struct network *n, struct error *err)
 
 void push_done(struct push *p)
 {
-	struct push_flight *f;
+	struct push_upload *f;
 
-	list_for_each (f, &p->flights, struct push_flight, link) {
-		push_flight_free(f);
+	list_for_each (f, &p->blob_downloads, struct push_upload, link) {
+		push_upload_free(f);
 	}
 }
 

@@ -21,8 +21,8 @@ struct push {
 	/* All but the last manifest are there; NULL: nobody wants to know. */
 	int (*before_last)(void *userdata, struct error *err);
 	void *userdata;
-	struct list flights;
-	size_t n_flights;
+	struct list blob_downloads;
+	size_t n_uploads;
 	size_t next; /* blob */
 	bool heard;  /* the registry knows our credentials: requests may be parallel */
 	bool is_last;

@@ -10,7 +10,7 @@
 #include "base/file/rootfd.h"
 #include "base/file/sysio.h"
 #include "base/log/log.h"
-#include "base/memory/tally.h"
+#include "base/memory/inventory.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "base/time/clock.h"
@@ -307,9 +307,10 @@ void blob_release(struct image_store *s, const char *digest, struct trash_watch 
 
 bool partial_is_held(const struct image_store *s, const char *name)
 {
-	char key[FLIGHT_NAME_SIZE];
+	char key[BLOB_DOWNLOAD_NAME_SIZE];
 
-	return str_printf(key, sizeof(key), "sha256:%s", name) >= 0 && map_get(&s->flights, key);
+	return str_printf(key, sizeof(key), "sha256:%s", name) >= 0 &&
+	       map_get(&s->blob_downloads, key);
 }
 
 /* ---- all of a record ---- */
@@ -526,12 +527,12 @@ void trash_done(struct image_store *s)
 	}
 }
 
-void trash_tally(const struct image_store *s, struct tally *t)
+void trash_inventory(const struct image_store *s, struct inventory *t)
 {
 	const struct trash *entry;
 
 	list_for_each (entry, &s->trash, struct trash, link)
-		tally_may(t, entry->kind ?: "staging", entry->kind ? entry->from : entry->name);
+		inventory_may(t, entry->kind ?: "staging", entry->kind ? entry->from : entry->name);
 }
 
 /* ---- finding ---- */

@@ -8,8 +8,8 @@
 
 #include "base/memory/list.h"
 #include "base/memory/map.h"
-#include "image/helper/hush.h"
-#include "image/helper/ration.h"
+#include "image/helper/budget.h"
+#include "image/helper/helper_namespaces.h"
 #include "image/image.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -24,7 +24,7 @@
 
 struct image_import;
 struct root_image;
-struct tally;
+struct inventory;
 
 /* An unpacked layer: what it lies on and what it holds make it what it is. */
 struct layer {
@@ -59,9 +59,9 @@ struct image_store {
 	struct image_store_config config;
 	char *fetch_path, *transfer_path; /* the configuration's are the caller's */
 	int blobs_fd, layers_fd, containers_fd, staging_fd, erofs_fd, partial_fd;
-	struct hush hush; /* while layers are unpacked */
+	struct helper_namespaces helper_namespaces; /* while layers are unpacked */
 	char **lost; /* ids of images without a layer, whose records image_rootfs_sweep() drops */
-	struct ration ration;
+	struct budget budget;
 	struct list closings; /* closing.h */
 	struct list images;
 	struct list leaving; /* records that are being removed */
@@ -90,13 +90,13 @@ struct image_store {
 	unsigned n_listings;
 	struct list verifies; /* verdicts that are being asked for (verify.c) */
 	unsigned n_verifies;
-	struct list errands; /* errand.h */
-	struct map flights;  /* by digest (flight.h) */
-	struct list trash;   /* files that are being deleted */
-	uint64_t n_trash;    /* for names */
-	struct list erofs;   /* that are being made (erofs.h) */
-	uint64_t n_erofs;    /* for names */
-	struct list lowers;  /* that are mounted (lower.h) */
+	struct list transfer_jobs; /* transfer_job.h */
+	struct map blob_downloads; /* by digest (blob_download.h) */
+	struct list trash;         /* files that are being deleted */
+	uint64_t n_trash;          /* for names */
+	struct list erofs;         /* that are being made (erofs.h) */
+	uint64_t n_erofs;          /* for names */
+	struct list lowers;        /* that are mounted (lower.h) */
 	struct list lower_waits;
 	bool tried_lower; /* whether the kernel can; lower_fault: why not */
 	struct error lower_fault;
@@ -150,12 +150,12 @@ int image_record_hold(struct image_store *s, const struct image_record *r);
 
 /*
  * Downloads that are not whole yet: partial/HEX, named after the blob that is to come. They outlive
- * the daemon, so that a later pull goes on where this one ended. One that no flight (flight.h)
- * holds is collected a day after it was last written to, or sooner where the disk is nearly full
- * (collect.h, room.h).
+ * the daemon, so that a later pull goes on where this one ended. One that no download
+ * (blob_download.h) holds is collected a day after it was last written to, or sooner where the disk
+ * is nearly full (collect.h, room.h).
  */
 #define PARTIAL_SECONDS_MAX (24 * 60 * 60)
-#define FLIGHT_NAME_SIZE (DIGEST_SIZE + 12) /* of a flight's digest, and "-N" */
+#define BLOB_DOWNLOAD_NAME_SIZE (DIGEST_SIZE + 12) /* of a download's digest, and "-N" */
 bool partial_is_held(const struct image_store *s, const char *name);
 
 /*
@@ -184,6 +184,6 @@ void trash_add(struct image_store *s, int dir_fd, const char *name, struct trash
 void trash_begin(struct image_store *s);
 void trash_done(struct image_store *s);
 /* Names what is being deleted, or is still to be moved. */
-void trash_tally(const struct image_store *s, struct tally *t);
+void trash_inventory(const struct image_store *s, struct inventory *t);
 
 #endif

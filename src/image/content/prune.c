@@ -16,10 +16,10 @@
 #include "base/fault/failpoint.h"
 #include "base/text/str.h"
 #include "base/time/clock.h"
+#include "image/content/accounting.h"
 #include "image/content/collect.h"
 #include "image/content/model.h"
 #include "image/content/survey.h"
-#include "image/content/weigh.h"
 
 struct prune_item {
 	struct prune *prune;
@@ -105,7 +105,8 @@ static bool prune_wants(const struct prune *p, const struct image *i)
 {
 	nsec_t now = clock_real(), age = now > i->created ? now - i->created : 0;
 
-	return weigh_is_unused(i, p->options.all) && age / NSEC_PER_SEC >= p->options.older_than;
+	return accounting_is_unused(i, p->options.all) &&
+	       age / NSEC_PER_SEC >= p->options.older_than;
 }
 
 static int prune_choose(struct prune *p, const struct survey *s)
@@ -114,16 +115,16 @@ static int prune_choose(struct prune *p, const struct survey *s)
 
 	if (prune_make_room(p, s) < 0)
 		return -ENOMEM;
-	weigh_begin(s);
+	accounting_begin(s);
 	list_for_each (i, &p->store->images, struct image, link)
 		if (prune_wants(p, i))
-			weigh_mark(p->store, image_record_of(i));
+			accounting_mark(p->store, image_record_of(i));
 	list_for_each (i, &p->store->images, struct image, link) {
 		struct prune_item *item;
 
 		if (!prune_wants(p, i))
 			continue;
-		item = prune_add(p, "image", i->id, weigh_freed(p->store, image_record_of(i)));
+		item = prune_add(p, "image", i->id, accounting_freed(p->store, image_record_of(i)));
 		if (!item)
 			continue;
 		item->names = strv_copy(i->names);

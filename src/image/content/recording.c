@@ -123,7 +123,7 @@ static void recording_put_again(struct image_store *s, struct image *image)
 
 /* Names that were written to be this image's, and are another's: first it loses them, then they get
  * them back. */
-static void recording_mend(struct recording_image *r, struct image *image)
+static void recording_repair(struct recording_image *r, struct image *image)
 {
 	struct image_store *s = r->recording->store;
 
@@ -166,7 +166,7 @@ static void recording_apply(struct recording_image *r)
 	if ((raced && r->record) || !recording_same_set(image->names, r->names) ||
 	    (raced && (strv_len(image->origins) != strv_len(r->origins) ||
 		       !recording_same(image->verdicts, r->verdicts))))
-		recording_mend(r, image);
+		recording_repair(r, image);
 }
 
 static void recording_image_done(void *userdata, const struct error *err)

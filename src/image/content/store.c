@@ -33,9 +33,9 @@
 #include "image/rootfs/erofs.h"
 #include "image/rootfs/lower.h"
 #include "image/rootfs/rootfs.h"
+#include "image/transfer/blob_download.h"
 #include "image/transfer/copy.h"
 #include "image/transfer/export.h"
-#include "image/transfer/flight.h"
 #include "image/transfer/import.h"
 #include "image/transfer/listing.h"
 #include "image/transfer/pull.h"
@@ -293,12 +293,12 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 				   .staging_fd = -1,
 				   .erofs_fd = -1,
 				   .partial_fd = -1,
-				   .hush = HUSH_INIT,
-				   .flights = MAP_INIT,
+				   .helper_namespaces = HELPER_NAMESPACES_INIT,
+				   .blob_downloads = MAP_INIT,
 				   .layers = MAP_INIT,
 				   .blobs = MAP_INIT,
 				   .containers = MAP_INIT };
-	ration_init(&s->ration, FETCH_MEMORY_MAX);
+	budget_init(&s->budget, FETCH_MEMORY_MAX);
 	list_init(&s->closings);
 	list_init(&s->images);
 	list_init(&s->recordings);
@@ -310,7 +310,7 @@ int image_store_new(struct image_store **ret, const struct image_store_config *c
 	list_init(&s->copies);
 	list_init(&s->listings);
 	list_init(&s->verifies);
-	list_init(&s->errands);
+	list_init(&s->transfer_jobs);
 	s->config.parallel_unpacks = store_parallel(config->parallel_unpacks);
 	list_init(&s->leases);
 	list_init(&s->exports);
@@ -372,7 +372,7 @@ struct image_store *image_store_free(struct image_store *s)
 	survey_free_all(s);
 	space_free_all(s);
 	collect_done(s);
-	flight_free_all(s);
+	blob_download_free_all(s);
 	erofs_free_all(s);
 	rootfs_free_all(s);
 	lower_free_all(s);

@@ -11,11 +11,11 @@
 
 #include "base/file/fd.h"
 #include "base/macros.h"
-#include "base/memory/tally.h"
+#include "base/memory/inventory.h"
 #include "base/text/str.h"
+#include "image/content/image_inventory.h"
 #include "image/content/model.h"
 #include "image/content/store_bed_test.h"
-#include "image/content/tally.h"
 #include "image/image.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -24,7 +24,7 @@
 #include "store/root.h"
 #include "unit.h"
 
-static bool say_finding(void *userdata, const struct tally_finding *f)
+static bool say_finding(void *userdata, const struct inventory_finding *f)
 {
 	unsigned *n = userdata;
 
@@ -34,29 +34,29 @@ static bool say_finding(void *userdata, const struct tally_finding *f)
 }
 
 /* What is named in memory, in the database and on the disk, is the same. */
-static void check_tally(struct stage *s, unsigned n_findings)
+static void check_inventory(struct stage *s, unsigned n_findings)
 {
 	static const char *const dirs[][2] = { { "layer", "layers/1" }, { "layer", "layers/2" } };
 	struct error err = ERROR_INIT;
-	struct tally t;
+	struct inventory t;
 	unsigned n = 0;
 
-	tally_init(&t);
-	CHECK_INT(image_store_tally(s->images, &t, &err), 1);
+	inventory_init(&t);
+	CHECK_INT(image_store_inventory(s->images, &t, &err), 1);
 	CHECK(!t.incomplete);
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
 		if (is_there(s, dirs[i][1]))
-			tally_seen(&t, dirs[i][0], strchr(dirs[i][1], '/') + 1);
+			inventory_seen(&t, dirs[i][0], strchr(dirs[i][1], '/') + 1);
 	for (char c = '0'; c <= 'f'; c = (char)(c == '9' ? 'a' : c + 1)) {
 		char path[128], id[72];
 
 		digest(id, c);
 		(void)str_printf(path, sizeof(path), "blobs/sha256/%s", id + strlen("sha256:"));
 		if (is_there(s, path))
-			tally_seen(&t, "blob", id + strlen("sha256:"));
+			inventory_seen(&t, "blob", id + strlen("sha256:"));
 	}
-	tally_each(&t, say_finding, &n);
-	tally_done(&t);
+	inventory_each(&t, say_finding, &n);
+	inventory_done(&t);
 	CHECK_INT(n, n_findings);
 }
 
@@ -107,7 +107,7 @@ static void finds(void)
 		/* Whoever does not ask why gets the same answer. */
 		CHECK(image_store_find(s.images, table[i].reference, NULL) == image);
 	}
-	check_tally(&s, 0);
+	check_inventory(&s, 0);
 	stage_done(&s);
 }
 
@@ -170,7 +170,7 @@ static void opening_tidies(void)
 	CHECK(!image_store_find(s.images, "c00000", NULL));
 	stage_again(&s);
 	CHECK(!image_store_find(s.images, "c00000", NULL));
-	check_tally(&s, 0);
+	check_inventory(&s, 0);
 	stage_done(&s);
 }
 
@@ -202,14 +202,14 @@ static void removes(void)
 	CHECK(image_store_remove(s.images, "sha256:b" HEX_63, on_done, &s, &err) < 0);
 	CHECK_STR(err.text, "image \"sha256:b" HEX_63 "\" is in use by 1 container");
 	image->n_users = 0;
-	check_tally(&s, 0);
+	check_inventory(&s, 0);
 	CHECK_INT(image_store_remove(s.images, "busybox", on_done, &s, &err), 0);
 	CHECK(!image_store_find(s.images, "a00000", NULL));
 	wait_done(&s, 3);
 	CHECK_STR(s.err.text, "");
 	CHECK(!is_there(&s, "layers/1") && !is_there(&s, "blobs/sha256/a" HEX_63));
 	CHECK(list_empty(image_store_list(s.images)));
-	check_tally(&s, 0);
+	check_inventory(&s, 0);
 	stage_again(&s);
 	CHECK(list_empty(image_store_list(s.images)));
 	stage_done(&s);
@@ -312,7 +312,7 @@ static void is_pulled_while_it_is_removed(void)
 		CHECK_STR(s.err.text, "");
 		stage_again(&s);
 		CHECK(image_store_find(s.images, "busybox", NULL) != NULL);
-		check_tally(&s, 0);
+		check_inventory(&s, 0);
 		stage_close(&s);
 		CHECK_INT(umount2(s.path, MNT_DETACH), 0);
 	}
@@ -345,7 +345,7 @@ static void lost_images_on_a_full_disk(void)
 	image_rootfs_sweep(s.images);
 	stage_again(&s);
 	image_rootfs_sweep(s.images);
-	check_tally(&s, 0);
+	check_inventory(&s, 0);
 	stage_done(&s);
 }
 
@@ -474,7 +474,7 @@ static void names_and_pins(void)
 	CHECK_INT(image_store_remove(s.images, "more", on_done, &s, &err), 0);
 	wait_done(&s, 9);
 	CHECK_STR(s.err.text, "");
-	check_tally(&s, 0);
+	check_inventory(&s, 0);
 	stage_done(&s);
 }
 
@@ -522,7 +522,7 @@ static void leases(void)
 	CHECK_STR(s.err.text, "");
 	CHECK(!image_store_find(s.images, "a00000", NULL));
 	CHECK(is_there(&s, "layers/1") && is_there(&s, "blobs/sha256/a" HEX_63));
-	check_tally(&s, 0);
+	check_inventory(&s, 0);
 	CHECK_STR(image_lease_image(lease)->id, "sha256:a" HEX_63);
 	CHECK_STR(image_lease_blobs(lease)[0], "sha256:a" HEX_63);
 	fd = image_lease_open(lease, "sha256:a" HEX_63);
@@ -530,7 +530,7 @@ static void leases(void)
 	lease = image_lease_free(lease);
 	wait_gone(&s, "layers/1");
 	CHECK(!is_there(&s, "blobs/sha256/a" HEX_63));
-	check_tally(&s, 0);
+	check_inventory(&s, 0);
 	/* One that outlives its store holds nothing; what it held without a record goes. */
 	image = image_store_find(s.images, "c00000", NULL);
 	CHECK_INT(image_lease_new(&lease, s.images, image), 0);
@@ -608,7 +608,7 @@ static void prunes(void)
 	CHECK_INT(image_store_prune(s.images, &all, on_pruned, &s, &err), 0);
 	wait_done(&s, 6);
 	CHECK_INT(s.n_pruned, 0);
-	check_tally(&s, 0);
+	check_inventory(&s, 0);
 	/* A store that ends does not wait for it. */
 	CHECK_INT(image_store_prune(s.images, &all, on_pruned, &s, &err), 0);
 	CHECK_INT(image_store_usage(s.images, on_usage, &s, &err), 0);

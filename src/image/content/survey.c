@@ -8,13 +8,13 @@
 #include <sys/statvfs.h>
 
 #include "base/file/fd.h"
-#include "base/memory/tally.h"
+#include "base/memory/inventory.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "base/time/clock.h"
+#include "image/content/image_inventory.h"
 #include "image/content/measure.h"
 #include "image/content/model.h"
-#include "image/content/tally.h"
 
 static const char *const survey_words[] = {
 	[SURVEY_BLOB] = "blob",           [SURVEY_LAYER] = "layer",
@@ -179,12 +179,12 @@ static bool survey_has_blob(const struct image_store *s, const char *name)
 static bool survey_is_staged(const struct image_store *s, const char *name)
 {
 	bool there;
-	struct tally t;
+	struct inventory t;
 
-	tally_init(&t);
-	image_store_tally_staging(s, &t);
-	there = t.incomplete || tally_allows(&t, "staging", name);
-	tally_done(&t);
+	inventory_init(&t);
+	image_store_inventory_staging(s, &t);
+	there = t.incomplete || inventory_allows(&t, "staging", name);
+	inventory_done(&t);
 	return there;
 }
 

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "image/content/accounting.h"
 #include "image/content/model.h"
 #include "image/content/room.h"
 #include "image/content/survey.h"
-#include "image/content/weigh.h"
 
 struct usage {
 	struct image_store *store;
@@ -51,12 +51,12 @@ static struct image_usage_image *usage_images(struct image_store *s, size_t *ret
 	if (!images)
 		return NULL;
 	list_for_each (i, &s->images, struct image, link)
-		weigh_mark(s, image_record_of(i));
+		accounting_mark(s, image_record_of(i));
 	list_for_each (i, &s->images, struct image, link) {
 		struct image_usage_image *u = &images[(*ret_n)++];
 
 		u->image = i;
-		weigh_split(s, image_record_of(i), &u->own, &u->shared);
+		accounting_split(s, image_record_of(i), &u->own, &u->shared);
 	}
 	return images;
 }
@@ -72,7 +72,7 @@ static void usage_looked(struct survey *s, void *userdata)
 	struct image_usage_item *partials = usage_items(s, SURVEY_PARTIAL, &answer.n_partials);
 	struct image_usage_image *images;
 
-	weigh_begin(s);
+	accounting_begin(s);
 	images = usage_images(u->store, &answer.n_images);
 	answer.images = images;
 	answer.containers = containers;
@@ -84,7 +84,7 @@ static void usage_looked(struct survey *s, void *userdata)
 	answer.container_bytes = usage_total(s, SURVEY_CONTAINER);
 	answer.staging_bytes = usage_total(s, SURVEY_STAGING);
 	answer.database_bytes = usage_total(s, SURVEY_DATABASE);
-	answer.reclaimable = weigh_reclaimable(s);
+	answer.reclaimable = accounting_reclaimable(s);
 	if (!s->err.code && (!containers || !partials || !images))
 		(void)error_set(&s->err, -ENOMEM, "tell what the images take");
 	u->done(u->userdata, s->err.code ? NULL : &answer, s->err.code ? &s->err : NULL);

@@ -181,9 +181,9 @@ static int helper_send(int fd, const struct fetchmsg *m, const int *fds, size_t 
 
 /*
  * Should: give the helper new namespaces of every kind but the user's and the cgroup's (and the
- * network's, for one that loads from there; for one that unpacks network and mounts are hush.h's,
- * and it goes to the mounts itself), its descriptors, and no more privilege than its first steps
- * need. Must not: hand down anything else.
+ * network's, for one that loads from there; for one that unpacks network and mounts are
+ * helper_namespaces.h's, and it goes to the mounts itself), its descriptors, and no more privilege
+ * than its first steps need. Must not: hand down anything else.
  */
 static int helper_spawn(struct helper *h, const struct helper_config *config, int sock_fd,
 			struct error *err)

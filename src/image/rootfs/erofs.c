@@ -16,11 +16,11 @@
 #include "base/fault/failpoint.h"
 #include "base/file/fd.h"
 #include "base/file/sysio.h"
-#include "base/memory/tally.h"
+#include "base/memory/inventory.h"
 #include "base/text/str.h"
 #include "image/content/model.h"
 #include "image/content/room.h"
-#include "image/helper/cage.h"
+#include "image/helper/detached.h"
 #include "image/image.h"
 #include "image/rootfs/overlay.h"
 #include "isolate/spawn/spawn.h"
@@ -296,7 +296,7 @@ static int erofs_make_place(struct erofs_job *j, struct error *err)
 	if (j->dir_fd < 0 || sysio_symlinkat("usr/lib", j->dir_fd, "lib") < 0 ||
 	    sysio_symlinkat("usr/lib64", j->dir_fd, "lib64") < 0)
 		return error_set(err, -errno, "make a directory for the file of an image");
-	return cage_open(j->dir_fd, "", 0, err);
+	return detached_open(j->dir_fd, "", 0, err);
 }
 
 static int erofs_start(struct erofs_job *j, struct error *err)
@@ -453,12 +453,12 @@ void erofs_forget(struct image_store *s, const void *userdata)
 		erofs_job_forget(j, userdata);
 }
 
-void erofs_tally(const struct image_store *s, struct tally *t)
+void erofs_inventory(const struct image_store *s, struct inventory *t)
 {
 	const struct erofs_job *j;
 
 	list_for_each (j, &s->erofs, struct erofs_job, link)
-		tally_may(t, "staging", j->dir);
+		inventory_may(t, "staging", j->dir);
 }
 
 void erofs_free_all(struct image_store *s)

@@ -6,7 +6,7 @@
 
 struct image;
 struct image_store;
-struct tally;
+struct inventory;
 
 /* The number of what makes up the image, whatever its other names: that of its highest layer. The
  * file is named after it. */
@@ -20,6 +20,6 @@ void erofs_forget(struct image_store *s, const void *userdata);
 /* Ends what is being made for image_erofs_open(), at the store's end; nobody is told. */
 void erofs_free_all(struct image_store *s);
 /* Names the directories in which files are being made. */
-void erofs_tally(const struct image_store *s, struct tally *t);
+void erofs_inventory(const struct image_store *s, struct inventory *t);
 
 #endif

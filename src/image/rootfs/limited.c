@@ -10,7 +10,7 @@
 #include "base/file/fd.h"
 #include "base/file/rootfd.h"
 #include "base/file/sysio.h"
-#include "base/memory/tally.h"
+#include "base/memory/inventory.h"
 #include "base/text/str.h"
 #include "image/content/measure.h"
 #include "image/content/model.h"
@@ -168,7 +168,7 @@ static const char *limited_fault(int dir_fd)
 	return NULL;
 }
 
-void limited_tally(int containers_fd, struct tally *t)
+void limited_inventory(int containers_fd, struct inventory *t)
 {
 	_cleanup_strv_ char **names = NULL;
 
@@ -179,6 +179,6 @@ void limited_tally(int containers_fd, struct tally *t)
 		const char *fault = dir_fd < 0 ? NULL : limited_fault(dir_fd);
 
 		if (fault)
-			tally_fault(t, "rootfs", names[i], names[i], fault);
+			inventory_fault(t, "rootfs", names[i], names[i], fault);
 	}
 }

@@ -24,7 +24,7 @@ struct error;
 struct image_limit;
 struct image_store;
 struct measure;
-struct tally;
+struct inventory;
 
 /* Makes it in dir_fd, the empty directory of the container `id`, and returns a descriptor of where
  * its files belong: dir_fd once more, or (*ret_own) the root of its own file system, mounted.
@@ -44,6 +44,6 @@ int limited_remove(int containers_fd, const char *id);
 int limited_measure(struct measure *m, int containers_fd, const char *id, uint64_t *ret_limit);
 /* For the check of a node: whoever has a project has a limit, which the kernel enforces. Blocks,
  * likewise. */
-void limited_tally(int containers_fd, struct tally *t);
+void limited_inventory(int containers_fd, struct inventory *t);
 
 #endif

@@ -15,7 +15,7 @@
 #include "base/file/rootfd.h"
 #include "base/file/sysio.h"
 #include "base/log/log.h"
-#include "base/memory/tally.h"
+#include "base/memory/inventory.h"
 #include "base/text/str.h"
 #include "base/time/clock.h"
 #include "image/content/model.h"
@@ -139,14 +139,14 @@ void rootfs_free_all(struct image_store *s)
 	map_done(&s->containers);
 }
 
-void rootfs_tally(const struct image_store *s, struct tally *t)
+void rootfs_inventory(const struct image_store *s, struct inventory *t)
 {
 	const struct image_container *c;
 	size_t pos = 0;
 
 	for (c = map_next(&s->containers, &pos); c; c = map_next(&s->containers, &pos))
 		if (c->leaving)
-			tally_may(t, "rootfs", c->id);
+			inventory_may(t, "rootfs", c->id);
 }
 
 /* ---- directories ---- */

@@ -2,7 +2,7 @@
 
 /*
  * A copy is one run of `nacre-transfer copy`, which speaks to both registries. It says what is to
- * be there, and wants a file for each blob that is not: one of the errand's directory, which has
+ * be there, and wants a file for each blob that is not: one of the job's directory, which has
  * lost its name before it is handed over, so that it goes with the last that holds it, whoever
  * dies. As many are out as the reserve of the disk lets; a blob for which there is no room waits
  * for the others to be sent, and only one that finds no room alone is an error.
@@ -22,8 +22,8 @@
 #include "image/content/model.h"
 #include "image/content/room.h"
 #include "image/registry.h"
-#include "image/transfer/errand.h"
 #include "image/transfer/network.h"
+#include "image/transfer/transfer_job.h"
 #include "wire/name/reference.h"
 
 #define COPIES_MAX 16                           /* at once, over all clients */
@@ -52,14 +52,14 @@ struct image_copy {
 	bool cancelled, listed, resolved, said_done;
 	char source[REFERENCE_SIZE], destination[REFERENCE_SIZE];
 	char origin[IMAGE_ORIGIN_MAX + 1];
-	struct errand errand;
+	struct transfer_job transfer_job;
 	struct copy_blob *blobs; /* FETCH_CONTENTS_MAX; the last is what the reference names */
 	unsigned n_blobs;
 };
 
 static void copy_free(struct image_copy *c)
 {
-	errand_done(&c->errand);
+	transfer_job_done(&c->transfer_job);
 	if (!list_empty(&c->link))
 		c->store->n_copies--;
 	list_remove(&c->link);
@@ -120,7 +120,7 @@ static int copy_find_room(const struct image_copy *c, const struct copy_blob *b,
 
 static int copy_open_file(const struct image_copy *c, struct error *err)
 {
-	int dir_fd = c->errand.dir_fd;
+	int dir_fd = c->transfer_job.dir_fd;
 	_cleanup_fd_ int fd = -1;
 	int r = FAILPOINT("copy.file");
 
@@ -147,7 +147,7 @@ static int copy_give(struct image_copy *c, struct copy_blob *b, struct error *er
 		return fd;
 	(void)str_copy(m.fetch.digest, sizeof(m.fetch.digest), b->digest);
 	m.fetch.size = b->size;
-	r = helper_tell(&c->errand.helper, &m, &fd, 1, err);
+	r = helper_tell(&c->transfer_job.helper, &m, &fd, 1, err);
 	if (r == 0)
 		b->state = COPY_BLOB_LOADING;
 	return r;
@@ -170,13 +170,13 @@ static int copy_give_all(struct image_copy *c, struct error *err)
 	if (r != -EAGAIN)
 		return MIN(r, 0);
 	*err = (struct error)ERROR_INIT;
-	helper_await_room(&c->errand.helper);
+	helper_await_room(&c->transfer_job.helper);
 	return 0;
 }
 
 static int copy_on_room(struct helper *h, struct error *err)
 {
-	return copy_give_all(container_of(h, struct image_copy, errand.helper), err);
+	return copy_give_all(container_of(h, struct image_copy, transfer_job.helper), err);
 }
 
 /* ---- what the helper says ---- */
@@ -328,7 +328,7 @@ static int (*const copy_takers[FETCHMSG_TYPE_COUNT])(struct image_copy *c, const
 
 static int copy_message(struct helper *h, const struct fetchmsg *m, struct error *err)
 {
-	struct image_copy *c = container_of(h, struct image_copy, errand.helper);
+	struct image_copy *c = container_of(h, struct image_copy, transfer_job.helper);
 
 	if (c->said_done || !copy_takers[m->type])
 		return copy_wrong(err);
@@ -337,7 +337,7 @@ static int copy_message(struct helper *h, const struct fetchmsg *m, struct error
 
 static void copy_end(struct helper *h, const struct error *err)
 {
-	struct image_copy *c = container_of(h, struct image_copy, errand.helper);
+	struct image_copy *c = container_of(h, struct image_copy, transfer_job.helper);
 	struct image_pushed pushed = { .reference = c->destination, .digest = "", .origin = "" };
 	struct error fault = ERROR_INIT;
 
@@ -353,7 +353,7 @@ static void copy_end(struct helper *h, const struct error *err)
 	FAILPOINT_BEFORE("copy.end");
 	if (!c->cancelled)
 		c->ops.on_done(c->userdata, &pushed, fault.code ? &fault : NULL);
-	errand_drop(&c->errand);
+	transfer_job_drop(&c->transfer_job);
 	copy_free(c);
 }
 
@@ -380,10 +380,10 @@ static int copy_start_helper(struct image_copy *c, const struct image_copy_reque
 		return error_set(err, r, "start the helper");
 	r = room_check(c->store, COPY_DOCUMENTS_MAX, err);
 	if (r == 0)
-		r = errand_start(&c->errand, c->store, "copy", &m, &q->auths, &copy_helper_ops,
-				 err);
+		r = transfer_job_start(&c->transfer_job, c->store, "copy", &m, &q->auths,
+				       &copy_helper_ops, err);
 	if (r == 0)
-		r = network_go(&c->errand.helper, err);
+		r = network_go(&c->transfer_job.helper, err);
 	FAILPOINT_AFTER("copy.start");
 	return r;
 }
@@ -411,7 +411,7 @@ int image_copy_start(struct image_store *s, const struct image_copy_request *q,
 	if (r == 0)
 		r = copy_start_helper(c, q, err);
 	if (r < 0) {
-		errand_drop(&c->errand);
+		transfer_job_drop(&c->transfer_job);
 		copy_free(c);
 		return r;
 	}
@@ -424,7 +424,7 @@ int image_copy_start(struct image_store *s, const struct image_copy_request *q,
 void image_copy_cancel(struct image_copy *c)
 {
 	c->cancelled = true;
-	helper_kill(&c->errand.helper);
+	helper_kill(&c->transfer_job.helper);
 }
 
 void copy_free_all(struct image_store *s)

@@ -20,7 +20,7 @@
 #include "base/memory/buf.h"
 #include "base/text/str.h"
 #include "image/content/model.h"
-#include "image/helper/cage.h"
+#include "image/helper/detached.h"
 #include "image/helper/helper.h"
 #include "wire/name/reference.h"
 
@@ -251,12 +251,12 @@ static int export_start_helper(struct image_export *x, struct image_store *s,
 								      ? FETCH_EXPORT_DOCKER
 								      : FETCH_EXPORT_OCI,
 						      .n_images = (uint32_t)x->n_images } };
-	_cleanup_fd_ int cage_fd = cage_open(s->blobs_fd, "", MOUNT_ATTR_RDONLY, err);
+	_cleanup_fd_ int detached_fd = detached_open(s->blobs_fd, "", MOUNT_ATTR_RDONLY, err);
 	_cleanup_fd_ int write_fd = -1;
 	int pair[2], r;
 
-	if (cage_fd < 0)
-		return cage_fd;
+	if (detached_fd < 0)
+		return detached_fd;
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return error_set(err, -errno, "make a pipe");
 	x->pipe_fd = pair[0];
@@ -272,7 +272,7 @@ static int export_start_helper(struct image_export *x, struct image_store *s,
 						  .path = s->fetch_path,
 						  .command = "export",
 						  .caps = EXPORT_CAPS,
-						  .from_fd = cage_fd,
+						  .from_fd = detached_fd,
 						  .to_fd = write_fd,
 						  .more_fd = -1,
 						  .net_ns_fd = -1,

@@ -33,9 +33,9 @@
 #include "image/content/model.h"
 #include "image/content/platform.h"
 #include "image/content/room.h"
-#include "image/helper/cage.h"
+#include "image/helper/detached.h"
 #include "image/helper/helper.h"
-#include "image/transfer/taking.h"
+#include "image/transfer/image_job.h"
 #include "wire/name/reference.h"
 
 /* Named limits of an import. */
@@ -49,23 +49,23 @@
 #define IMPORT_CAPS (CAP(CAP_SYS_ADMIN) | CAP(CAP_SETPCAP) | CAP(CAP_DAC_READ_SEARCH))
 
 enum import_state {
-	IMPORT_READING,   /* the helper reads the archive into staging */
-	IMPORT_STORING,   /* the pool moves the blobs to their places */
-	IMPORT_UNPACKING, /* blobs become layers */
-	IMPORT_RECORDING, /* the database writes */
-	IMPORT_UNDOING,   /* the pool deletes staging, after success too */
+	IMPORT_READING,    /* the helper reads the archive into staging */
+	IMPORT_COMMITTING, /* the pool moves the blobs to their places */
+	IMPORT_UNPACKING,  /* blobs become layers */
+	IMPORT_RECORDING,  /* the database writes */
+	IMPORT_UNDOING,    /* the pool deletes staging, after success too */
 	IMPORT_STATE_COUNT
 };
 
 static const bool edges[IMPORT_STATE_COUNT][IMPORT_STATE_COUNT] = {
-	[IMPORT_READING] = { [IMPORT_STORING] = true, [IMPORT_UNDOING] = true },
-	[IMPORT_STORING] = { [IMPORT_UNPACKING] = true, [IMPORT_UNDOING] = true },
+	[IMPORT_READING] = { [IMPORT_COMMITTING] = true, [IMPORT_UNDOING] = true },
+	[IMPORT_COMMITTING] = { [IMPORT_UNPACKING] = true, [IMPORT_UNDOING] = true },
 	[IMPORT_UNPACKING] = { [IMPORT_RECORDING] = true, [IMPORT_UNDOING] = true },
 	[IMPORT_RECORDING] = { [IMPORT_UNDOING] = true },
 };
 
 struct image_import {
-	struct taking taking;
+	struct image_job image_job;
 	enum import_state state;
 	struct image_import_ops ops;
 	void *userdata;
@@ -86,7 +86,7 @@ static void _printf_(2, 3) import_tell(struct image_import *i, const char *fmt, 
 	char text[256];
 	va_list args;
 
-	if (!i->ops.on_progress || i->taking.cancelled)
+	if (!i->ops.on_progress || i->image_job.cancelled)
 		return;
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args);
@@ -100,13 +100,13 @@ static void import_free(struct image_import *i)
 {
 	helper_done(&i->helper);
 	free(i->source);
-	if (!list_empty(&i->taking.link))
-		i->taking.store->n_imports--;
-	taking_done(&i->taking);
+	if (!list_empty(&i->image_job.link))
+		i->image_job.store->n_imports--;
+	image_job_done(&i->image_job);
 	free(i);
 }
 
-static bool import_is_again(const struct taking *t, const struct incoming_image *image)
+static bool import_is_again(const struct image_job *t, const struct incoming_image *image)
 {
 	const struct incoming_image *before;
 
@@ -121,7 +121,7 @@ static bool import_is_again(const struct taking *t, const struct incoming_image 
 
 static void import_tell_images(struct image_import *i)
 {
-	struct taking *t = &i->taking;
+	struct image_job *t = &i->image_job;
 	const struct incoming_image *incoming;
 
 	list_for_each (incoming, &t->incoming.images, struct incoming_image, link) {
@@ -132,9 +132,9 @@ static void import_tell_images(struct image_import *i)
 	}
 }
 
-static void import_ended(struct taking *t, struct image *image)
+static void import_ended(struct image_job *t, struct image *image)
 {
-	struct image_import *i = container_of(t, struct image_import, taking);
+	struct image_import *i = container_of(t, struct image_import, image_job);
 
 	if (!t->cancelled && image && i->ops.on_image)
 		import_tell_images(i);
@@ -145,15 +145,15 @@ static void import_ended(struct taking *t, struct image *image)
 
 static void import_undo(struct image_import *i, const struct error *err)
 {
-	taking_fail(&i->taking, err);
+	image_job_fail(&i->image_job, err);
 	import_enter(i, IMPORT_UNDOING);
-	taking_undo(&i->taking);
+	image_job_undo(&i->image_job);
 }
 
 /* Whether the step that has ended was the last one, because of an error or the caller. */
 static bool import_stopped(struct image_import *i, const struct error *err)
 {
-	if (!err && !taking_failed(&i->taking))
+	if (!err && !image_job_failed(&i->image_job))
 		return false;
 	import_undo(i, err);
 	return true;
@@ -161,15 +161,15 @@ static bool import_stopped(struct image_import *i, const struct error *err)
 
 /* ---- recording ---- */
 
-static void import_recorded(struct taking *t)
+static void import_recorded(struct image_job *t)
 {
-	import_undo(container_of(t, struct image_import, taking), NULL);
+	import_undo(container_of(t, struct image_import, image_job), NULL);
 }
 
 static void import_record(struct image_import *i)
 {
 	import_enter(i, IMPORT_RECORDING);
-	if (taking_record(&i->taking, i->name, i->source, "", NULL) < 0)
+	if (image_job_record(&i->image_job, i->name, i->source, "", NULL) < 0)
 		import_undo(i, NULL);
 }
 
@@ -178,8 +178,8 @@ static void import_record(struct image_import *i)
 static int import_open_layer(struct layering *l, const struct incoming_layer *layer, bool whole,
 			     struct layer_source *ret, struct error *err)
 {
-	struct image_import *i = container_of(l, struct image_import, taking.layering);
-	int fd = sysio_openat(i->taking.store->blobs_fd, digest_hex(layer->digest),
+	struct image_import *i = container_of(l, struct image_import, image_job.layering);
+	int fd = sysio_openat(i->image_job.store->blobs_fd, digest_hex(layer->digest),
 			      O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -191,14 +191,14 @@ static int import_open_layer(struct layering *l, const struct incoming_layer *la
 static void import_on_layer(struct layering *l, const struct incoming_image *image,
 			    unsigned position, const struct incoming_layer *layer, bool fresh)
 {
-	import_tell(container_of(l, struct image_import, taking.layering),
+	import_tell(container_of(l, struct image_import, image_job.layering),
 		    "layer %u of %u: %s, %.1f MB", position, image->n_layers,
 		    fresh ? "unpacked" : "there already", (double)layer->layer->size / 1e6);
 }
 
 static void import_layered(struct layering *l, const struct error *err)
 {
-	struct image_import *i = container_of(l, struct image_import, taking.layering);
+	struct image_import *i = container_of(l, struct image_import, image_job.layering);
 
 	if (!import_stopped(i, err))
 		import_record(i);
@@ -213,16 +213,16 @@ static void import_unpack(struct image_import *i)
 	struct error err = ERROR_INIT;
 
 	import_enter(i, IMPORT_UNPACKING);
-	if (layering_start(&i->taking.layering, i->taking.store, &i->taking.incoming,
-			   i->taking.dir_fd, "", &import_layering_ops, &err) < 0)
+	if (layering_start(&i->image_job.layering, i->image_job.store, &i->image_job.incoming,
+			   i->image_job.dir_fd, "", &import_layering_ops, &err) < 0)
 		import_undo(i, &err);
 }
 
 /* ---- storing ---- */
 
-static void import_stored(struct taking *t)
+static void import_stored(struct image_job *t)
 {
-	struct image_import *i = container_of(t, struct image_import, taking);
+	struct image_import *i = container_of(t, struct image_import, image_job);
 
 	if (!import_stopped(i, NULL))
 		import_unpack(i);
@@ -232,16 +232,16 @@ static void import_store(struct image_import *i)
 {
 	struct error err = ERROR_INIT;
 
-	import_enter(i, IMPORT_STORING);
-	if (taking_store(&i->taking, &err) < 0)
+	import_enter(i, IMPORT_COMMITTING);
+	if (image_job_store(&i->image_job, &err) < 0)
 		import_undo(i, &err);
 }
 
-static const struct taking_ops import_taking_ops = { .was = "imported",
-						     .clean = "import.clean",
-						     .stored = import_stored,
-						     .recorded = import_recorded,
-						     .ended = import_ended };
+static const struct image_job_ops import_image_job_ops = { .was = "imported",
+							   .clean = "import.clean",
+							   .stored = import_stored,
+							   .recorded = import_recorded,
+							   .ended = import_ended };
 
 /* ---- reading ---- */
 
@@ -250,7 +250,7 @@ static int import_read_message(struct helper *h, const struct fetchmsg *m, struc
 	struct image_import *i = container_of(h, struct image_import, helper);
 	int r;
 
-	r = incoming_take(&i->taking.incoming, m, err);
+	r = incoming_take(&i->image_job.incoming, m, err);
 	if (r == 0 && m->type == FETCHMSG_BLOB)
 		import_tell(i, "blob %.19s: read, %.1f MB", m->blob.digest,
 			    (double)m->blob.size / 1e6);
@@ -264,12 +264,12 @@ static void import_read_end(struct helper *h, const struct error *err)
 
 	if (err)
 		fault = *err;
-	else if (incoming_check(&i->taking.incoming, &fault) == 0 && *i->name &&
-		 i->taking.incoming.n_images > 1)
+	else if (incoming_check(&i->image_job.incoming, &fault) == 0 && *i->name &&
+		 i->image_job.incoming.n_images > 1)
 		(void)error_refuse(&fault, ERROR_INVALID,
 				   "the archive has %zu images, a name can be given to one only: "
 				   "choose it by its ref",
-				   i->taking.incoming.n_images);
+				   i->image_job.incoming.n_images);
 	if (!import_stopped(i, fault.code ? &fault : NULL))
 		import_store(i);
 }
@@ -285,7 +285,7 @@ static int import_start_reading(struct image_import *i, int source_fd,
 					      .config = what->config,
 					      .ref = what->ref,
 					      .repository = i->repository } };
-	_cleanup_fd_ int cage_fd = -1;
+	_cleanup_fd_ int detached_fd = -1;
 	struct utsname u;
 	int r;
 
@@ -295,16 +295,16 @@ static int import_start_reading(struct image_import *i, int source_fd,
 	r = FAILPOINT("import.start");
 	if (r < 0)
 		return error_set(err, r, "start the helper");
-	cage_fd = cage_open(i->taking.dir_fd, "blobs", 0, err);
-	if (cage_fd < 0)
-		return cage_fd;
+	detached_fd = detached_open(i->image_job.dir_fd, "blobs", 0, err);
+	if (detached_fd < 0)
+		return detached_fd;
 	r = helper_start(&i->helper,
-			 &(struct helper_config){ .loop = i->taking.store->config.loop,
-						  .path = i->taking.store->fetch_path,
+			 &(struct helper_config){ .loop = i->image_job.store->config.loop,
+						  .path = i->image_job.store->fetch_path,
 						  .command = "read",
 						  .caps = IMPORT_CAPS,
 						  .from_fd = source_fd,
-						  .to_fd = cage_fd,
+						  .to_fd = detached_fd,
 						  .more_fd = -1,
 						  .net_ns_fd = -1,
 						  .mount_ns_fd = -1,
@@ -393,7 +393,7 @@ int image_import_start(struct image_store *s, const struct image_import_what *wh
 	r = import_check_start(s, what, full, err);
 	if (r < 0)
 		return r;
-	source_fd = cage_open_source(what->path, err);
+	source_fd = detached_open_source(what->path, err);
 	if (source_fd < 0)
 		return source_fd;
 	r = import_check_room(s, source_fd, err);
@@ -407,17 +407,17 @@ int image_import_start(struct image_store *s, const struct image_import_what *wh
 	if (!*what->source)
 		import_repository(what->path, i->repository);
 	i->source = *what->source ? strdup(what->source) : str_format("file:%s", what->path);
-	r = taking_begin(&i->taking, s, &import_taking_ops, err);
+	r = image_job_begin(&i->image_job, s, &import_image_job_ops, err);
 	if (r == 0 && !i->source)
 		r = error_set(err, -ENOMEM, "copy a path");
 	if (r == 0)
 		r = import_start_reading(i, source_fd, what, err);
 	if (r < 0) {
-		taking_drop(&i->taking);
+		image_job_drop(&i->image_job);
 		import_free(i);
 		return error_wrap(err, r, "import %.300s", what->path);
 	}
-	list_add_tail(&s->imports, &i->taking.link);
+	list_add_tail(&s->imports, &i->image_job.link);
 	s->n_imports++;
 	*ret = i;
 	return 0;
@@ -427,19 +427,19 @@ void image_import_cancel(struct image_import *i)
 {
 	/* What runs now ends first: the helpers at once, the pool and the database when they are
 	 * ready. */
-	i->taking.cancelled = true;
-	i->taking.recording.cancelled = true;
+	i->image_job.cancelled = true;
+	i->image_job.recording.cancelled = true;
 	helper_kill(&i->helper);
-	layering_cancel(&i->taking.layering);
+	layering_cancel(&i->image_job.layering);
 }
 
 void import_free_all(struct image_store *s)
 {
 	while (!list_empty(&s->imports))
-		import_free(list_first(&s->imports, struct image_import, taking.link));
+		import_free(list_first(&s->imports, struct image_import, image_job.link));
 }
 
-void import_tally(const struct image_store *s, struct tally *t)
+void import_inventory(const struct image_store *s, struct inventory *t)
 {
-	taking_tally(&s->imports, t);
+	image_job_inventory(&s->imports, t);
 }

@@ -27,11 +27,11 @@
 #include "base/file/sysio.h"
 #include "base/text/str.h"
 #include "image/content/model.h"
-#include "image/helper/cage.h"
+#include "image/helper/detached.h"
 #include "image/helper/helper.h"
 #include "image/rootfs/closing.h"
-#include "image/rootfs/mend.h"
 #include "image/rootfs/overlay.h"
+#include "image/rootfs/repair.h"
 #include "image/transfer/incoming.h"
 
 /* Named limits of a layer. */
@@ -39,7 +39,7 @@
 #define LAYERING_ENTRIES_MAX UINT64_C(2000000)
 
 /* Bytes of files that are worth a sync of their own. */
-#define LAYERING_AHEAD (UINT64_C(32) << 20)
+#define LAYERING_SYNC_EARLY (UINT64_C(32) << 20)
 
 /* What the helper needs until it has closed its sandbox, and what it keeps (fetch/job/sandbox.c).
  */
@@ -66,7 +66,7 @@ struct layering_layer {
 	struct incoming_layer *layer;
 	enum layer_state state;
 	bool whole;       /* the next helper waits for all of the blob */
-	bool mended;      /* its implied directories have their attributes, or there are none */
+	bool repaired;    /* its implied directories have their attributes, or there are none */
 	uint64_t n_bytes; /* unpacked */
 };
 
@@ -76,8 +76,8 @@ struct unpacking {
 	struct layering *layering;
 	struct layering_layer *layer;
 	struct helper helper;
-	struct ration_share memory; /* for its window */
-	int cage_fd;                /* its directory */
+	struct budget_share memory; /* for its window */
+	int detached_fd;            /* its directory */
 	bool followed;
 	bool restarted; /* killed, so that it begins anew */
 	bool said;      /* that it is unpacked */
@@ -116,7 +116,7 @@ static void layering_leave(struct layering *l)
 {
 	list_remove(&l->link);
 	if (list_empty(&l->store->layerings))
-		hush_close(&l->store->hush);
+		helper_namespaces_close(&l->store->helper_namespaces);
 }
 
 static void layering_end(struct layering *l)
@@ -143,7 +143,7 @@ static void layering_fail(struct layering *l, const struct error *err)
 	loop_defer_schedule(&l->turn);
 }
 
-static void layering_ahead_run(struct pool_work *work)
+static void layering_early_sync_run(struct pool_work *work)
 {
 	struct layering *l = container_of(work, struct layering, work);
 
@@ -151,7 +151,7 @@ static void layering_ahead_run(struct pool_work *work)
 		(void)error_set(&l->sync_err, -errno, "sync the layers");
 }
 
-static void layering_was_ahead(struct pool_work *work)
+static void layering_early_sync_done(struct pool_work *work)
 {
 	struct layering *l = container_of(work, struct layering, work);
 
@@ -162,14 +162,15 @@ static void layering_was_ahead(struct pool_work *work)
 }
 
 /* The disk is kept busy while the processors are: what is written at the end is only the rest. */
-static void layering_sync_ahead(struct layering *l, uint64_t n_bytes)
+static void layering_sync_early(struct layering *l, uint64_t n_bytes)
 {
 	l->n_unsynced += n_bytes;
-	if (l->ahead || l->n_unsynced < LAYERING_AHEAD)
+	if (l->ahead || l->n_unsynced < LAYERING_SYNC_EARLY)
 		return;
 	l->n_unsynced = 0;
 	l->ahead = true;
-	l->work = (struct pool_work){ .run = layering_ahead_run, .done = layering_was_ahead };
+	l->work = (struct pool_work){ .run = layering_early_sync_run,
+				      .done = layering_early_sync_done };
 	pool_submit(l->store->config.pool, &l->work);
 }
 
@@ -234,32 +235,32 @@ static int64_t layering_parent(const struct layering *l)
 }
 
 /* What a layer lies on is known when those below have their places: not while it is unpacked. */
-static void layering_mend_run(struct pool_work *work)
+static void layering_repair_run(struct pool_work *work)
 {
-	struct layering *l = container_of(work, struct layering, mend);
+	struct layering *l = container_of(work, struct layering, repair);
 
-	(void)mend_run(l->mend_fd, l->lower_fd, &l->mend_err);
+	(void)repair_run(l->repair_fd, l->lower_fd, &l->repair_err);
 }
 
-static void layering_mended(struct pool_work *work)
+static void layering_repaired(struct pool_work *work)
 {
-	struct layering *l = container_of(work, struct layering, mend);
-	struct layering_layer *layer = TAKE_PTR(l->mending);
+	struct layering *l = container_of(work, struct layering, repair);
+	struct layering_layer *layer = TAKE_PTR(l->repairing);
 
-	layer->mended = true;
-	closing_add(&l->store->closings, l->store->config.pool, TAKE_FD(l->mend_fd));
+	layer->repaired = true;
+	closing_add(&l->store->closings, l->store->config.pool, TAKE_FD(l->repair_fd));
 	closing_add(&l->store->closings, l->store->config.pool, TAKE_FD(l->lower_fd));
-	if (l->mend_err.code) {
-		(void)error_wrap(&l->mend_err, l->mend_err.code, "layer %u of %u",
+	if (l->repair_err.code) {
+		(void)error_wrap(&l->repair_err, l->repair_err.code, "layer %u of %u",
 				 layering_position(l, layer), l->image->n_layers);
-		layering_fail(l, &l->mend_err);
+		layering_fail(l, &l->repair_err);
 	}
 	loop_defer_schedule(&l->turn);
 }
 
 /* What all that are settled are together, or for the root the highest of them, which has what those
  * below it have; -1 where there are none. */
-static int layering_open_lower(struct layering *l, enum mend_need need, int *ret_fd,
+static int layering_open_lower(struct layering *l, enum repair_need need, int *ret_fd,
 			       struct error *err)
 {
 	int64_t numbers[FETCH_LAYERS_MAX];
@@ -271,7 +272,7 @@ static int layering_open_lower(struct layering *l, enum mend_need need, int *ret
 		return 0;
 	for (unsigned k = 0; k < l->n_settled; k++)
 		numbers[k] = l->layers[k].layer->layer->number;
-	if (need == MEND_MORE) {
+	if (need == REPAIR_MORE) {
 		*ret_fd = overlay_mount(l->store, &image, NULL, -1, NULL, err);
 		return MIN(*ret_fd, 0);
 	}
@@ -282,10 +283,10 @@ static int layering_open_lower(struct layering *l, enum mend_need need, int *ret
 }
 
 /* 1: that is under way. */
-static int layering_mend(struct layering *l, struct layering_layer *layer, struct error *err)
+static int layering_repair(struct layering *l, struct layering_layer *layer, struct error *err)
 {
 	_cleanup_fd_ int dir_fd = -1;
-	enum mend_need need;
+	enum repair_need need;
 	char dir[24];
 	int r;
 
@@ -293,22 +294,22 @@ static int layering_mend(struct layering *l, struct layering_layer *layer, struc
 	dir_fd = sysio_openat(l->dir_fd, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (dir_fd < 0)
 		return error_set(err, -errno, "open an unpacked layer");
-	need = mend_look(dir_fd);
-	layer->mended = need == MEND_NOTHING;
-	if (layer->mended)
+	need = repair_look(dir_fd);
+	layer->repaired = need == REPAIR_NOTHING;
+	if (layer->repaired)
 		return 0;
 	r = layering_open_lower(l, need, &l->lower_fd, err);
 	if (r < 0)
 		return error_wrap(err, r, "look at the layers below");
-	l->mend_fd = cage_open(l->dir_fd, dir, 0, err);
-	if (l->mend_fd < 0) {
+	l->repair_fd = detached_open(l->dir_fd, dir, 0, err);
+	if (l->repair_fd < 0) {
 		l->lower_fd = fd_close(l->lower_fd);
-		return l->mend_fd;
+		return l->repair_fd;
 	}
-	l->mending = layer;
-	l->mend_err = (struct error)ERROR_INIT;
-	l->mend = (struct pool_work){ .run = layering_mend_run, .done = layering_mended };
-	pool_submit(l->store->config.pool, &l->mend);
+	l->repairing = layer;
+	l->repair_err = (struct error)ERROR_INIT;
+	l->repair = (struct pool_work){ .run = layering_repair_run, .done = layering_repaired };
+	pool_submit(l->store->config.pool, &l->repair);
 	return 1;
 }
 
@@ -335,7 +336,7 @@ static int layering_take(struct layering *l, struct layering_layer *layer, struc
 	}
 	(void)str_copy(taken->blob, sizeof(taken->blob), layer->layer->digest);
 	layering_use(l, layer, taken, true);
-	layering_sync_ahead(l, layer->n_bytes);
+	layering_sync_early(l, layer->n_bytes);
 	FAILPOINT_AFTER("import.layer");
 	layering_wake_others(l);
 	return 0;
@@ -389,7 +390,7 @@ static int layering_settle(struct layering *l, struct error *err)
 			layering_use(l, layer, found, false);
 			continue;
 		}
-		r = layer->mended ? 0 : layering_mend(l, layer, err);
+		r = layer->repaired ? 0 : layering_repair(l, layer, err);
 		if (r > 0)
 			return 0;
 		if (r == 0)
@@ -401,7 +402,7 @@ static int layering_settle(struct layering *l, struct error *err)
 
 /* ---- unpacking ---- */
 
-static void unpacking_may_take(struct ration_share *share)
+static void unpacking_may_take(struct budget_share *share)
 {
 	struct unpacking *u = container_of(share, struct unpacking, memory);
 	struct error err = ERROR_INIT;
@@ -416,7 +417,7 @@ static int unpacking_message(struct helper *h, const struct fetchmsg *m, struct 
 	struct unpacking *u = container_of(h, struct unpacking, helper);
 
 	if (m->type == FETCHMSG_MEMORY) {
-		ration_ask(&u->layering->store->ration, &u->memory, m->memory.n_bytes);
+		budget_ask(&u->layering->store->budget, &u->memory, m->memory.n_bytes);
 		return 0;
 	}
 	if (m->type != FETCHMSG_UNPACKED || u->said)
@@ -429,8 +430,8 @@ static int unpacking_message(struct helper *h, const struct fetchmsg *m, struct 
 static void unpacking_free(struct unpacking *u)
 {
 	helper_done(&u->helper);
-	ration_leave(&u->memory);
-	(void)fd_close(u->cage_fd);
+	budget_leave(&u->memory);
+	(void)fd_close(u->detached_fd);
 	list_remove(&u->link);
 	u->layering->n_running--;
 	free(u);
@@ -477,7 +478,7 @@ static void unpacking_end(struct helper *h, const struct error *err)
 				 layering_position(l, u->layer), l->image->n_layers);
 		layering_fail(l, &fault);
 	}
-	closing_add(&l->store->closings, l->store->config.pool, TAKE_FD(u->cage_fd));
+	closing_add(&l->store->closings, l->store->config.pool, TAKE_FD(u->detached_fd));
 	unpacking_free(u);
 	loop_defer_schedule(&l->turn);
 	layering_wake_others(l);
@@ -503,26 +504,27 @@ static int unpacking_spawn(struct unpacking *u, const struct layer_source *sourc
 	layer_dir(l, u->layer, dir);
 	if (sysio_mkdirat(l->dir_fd, dir, 0755) < 0)
 		return error_set(err, -errno, "make a directory for the layer");
-	u->cage_fd = cage_open(l->dir_fd, dir, 0, err);
-	if (u->cage_fd < 0)
-		return u->cage_fd;
-	r = hush_open(&l->store->hush, err);
+	u->detached_fd = detached_open(l->dir_fd, dir, 0, err);
+	if (u->detached_fd < 0)
+		return u->detached_fd;
+	r = helper_namespaces_open(&l->store->helper_namespaces, err);
 	if (r < 0)
 		return r;
 	(void)str_copy(request.unpack.digest, sizeof(request.unpack.digest), from->digest);
 	(void)str_copy(request.unpack.diff_id, sizeof(request.unpack.diff_id), from->diff_id);
-	return helper_start(&u->helper,
-			    &(struct helper_config){ .loop = l->store->config.loop,
-						     .path = l->store->fetch_path,
-						     .command = "unpack-apart",
-						     .caps = LAYERING_CAPS,
-						     .from_fd = source->blob_fd,
-						     .to_fd = u->cage_fd,
-						     .more_fd = source->follow_fd,
-						     .net_ns_fd = l->store->hush.net_fd,
-						     .mount_ns_fd = l->store->hush.mount_fd,
-						     .request = &request },
-			    &unpacking_ops, err);
+	return helper_start(
+		&u->helper,
+		&(struct helper_config){ .loop = l->store->config.loop,
+					 .path = l->store->fetch_path,
+					 .command = "unpack-apart",
+					 .caps = LAYERING_CAPS,
+					 .from_fd = source->blob_fd,
+					 .to_fd = u->detached_fd,
+					 .more_fd = source->follow_fd,
+					 .net_ns_fd = l->store->helper_namespaces.net_fd,
+					 .mount_ns_fd = l->store->helper_namespaces.mount_fd,
+					 .request = &request },
+		&unpacking_ops, err);
 }
 
 static void layer_source_close(struct layer_source *s)
@@ -549,7 +551,7 @@ static int layering_unpack(struct layering *l, struct layering_layer *layer, str
 	*u = (struct unpacking){ .layering = l,
 				 .layer = layer,
 				 .memory = { .on_grant = unpacking_may_take },
-				 .cage_fd = -1,
+				 .detached_fd = -1,
 				 .followed = source.follow_fd >= 0 };
 	list_init(&u->link);
 	list_add_tail(&l->unpackings, &u->link);
@@ -652,7 +654,7 @@ static int layering_advance(struct layering *l, struct error *err)
 		r = layering_settle(l, err);
 		if (r == 0)
 			r = layering_begin_more(l, err);
-		if (r < 0 || l->mending || l->n_settled < l->image->n_layers)
+		if (r < 0 || l->repairing || l->n_settled < l->image->n_layers)
 			return r;
 		if (next == &l->incoming->images)
 			return 1;
@@ -672,12 +674,12 @@ static void layering_turn(struct loop_defer *d)
 		return;
 	/* What is being mended keeps those above it from their places, and from nothing else. */
 	if (!l->err.code)
-		r = l->mending ? layering_begin_more(l, &err) : layering_advance(l, &err);
+		r = l->repairing ? layering_begin_more(l, &err) : layering_advance(l, &err);
 	if (r < 0)
 		layering_fail(l, &err);
 	else if (r > 0 && !l->ahead)
 		layering_sync(l); /* its end is this one's */
-	if (!l->syncing && !l->mending && !l->ahead && l->err.code && l->n_running == 0)
+	if (!l->syncing && !l->repairing && !l->ahead && l->err.code && l->n_running == 0)
 		layering_end(l);
 }
 
@@ -691,10 +693,10 @@ int layering_start(struct layering *l, struct image_store *store, struct incomin
 				.incoming = incoming,
 				.dir_fd = dir_fd,
 				.from = from,
-				.mend_fd = -1,
+				.repair_fd = -1,
 				.lower_fd = -1,
 				.err = ERROR_INIT,
-				.mend_err = ERROR_INIT,
+				.repair_err = ERROR_INIT,
 				.sync_err = ERROR_INIT };
 	list_init(&l->link);
 	list_init(&l->unpackings);
@@ -746,7 +748,7 @@ void layering_done(struct layering *l)
 		return;
 	while (!list_empty(&l->unpackings))
 		unpacking_free(list_first(&l->unpackings, struct unpacking, link));
-	l->mend_fd = fd_close(l->mend_fd);
+	l->repair_fd = fd_close(l->repair_fd);
 	l->lower_fd = fd_close(l->lower_fd);
 	loop_defer_done(&l->turn);
 	layering_leave(l);

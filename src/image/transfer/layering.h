@@ -69,13 +69,13 @@ struct layering {
 	unsigned n_settled;
 	unsigned n_running;
 	struct list unpackings;
-	bool ahead;                     /* the pool syncs while others are unpacked */
-	uint64_t n_unsynced;            /* bytes unpacked since the last time it began to */
-	bool syncing;                   /* for the last time */
-	struct layering_layer *mending; /* its implied directories are on a thread (mend.h) */
-	struct pool_work mend;
-	int mend_fd, lower_fd;
-	struct error mend_err;
+	bool ahead;                       /* the pool syncs while others are unpacked */
+	uint64_t n_unsynced;              /* bytes unpacked since the last time it began to */
+	bool syncing;                     /* for the last time */
+	struct layering_layer *repairing; /* its implied directories are on a thread (repair.h) */
+	struct pool_work repair;
+	int repair_fd, lower_fd;
+	struct error repair_err;
 	struct error err;
 	struct error sync_err; /* of the thread that syncs */
 };

@@ -8,8 +8,8 @@
 #include "base/text/str.h"
 #include "image/content/model.h"
 #include "image/registry.h"
-#include "image/transfer/errand.h"
 #include "image/transfer/network.h"
+#include "image/transfer/transfer_job.h"
 #include "wire/name/reference.h"
 
 #define LISTINGS_MAX 16 /* at once, over all clients */
@@ -23,12 +23,12 @@ struct image_listing {
 	bool cancelled, said_done;
 	unsigned n_annotations; /* of the last referrer that are still to come */
 	size_t annotations_room;
-	struct errand errand;
+	struct transfer_job transfer_job;
 };
 
 static void listing_free(struct image_listing *t)
 {
-	errand_done(&t->errand);
+	transfer_job_done(&t->transfer_job);
 	if (!list_empty(&t->link))
 		t->store->n_listings--;
 	list_remove(&t->link);
@@ -75,7 +75,7 @@ static int listing_take_annotation(struct image_listing *t, const struct fetchms
 
 static int listing_message(struct helper *h, const struct fetchmsg *m, struct error *err)
 {
-	struct image_listing *t = container_of(h, struct image_listing, errand.helper);
+	struct image_listing *t = container_of(h, struct image_listing, transfer_job.helper);
 
 	if (t->cancelled || m->type == FETCHMSG_NOTE)
 		return 0;
@@ -97,7 +97,7 @@ static int listing_message(struct helper *h, const struct fetchmsg *m, struct er
 
 static void listing_end(struct helper *h, const struct error *err)
 {
-	struct image_listing *t = container_of(h, struct image_listing, errand.helper);
+	struct image_listing *t = container_of(h, struct image_listing, transfer_job.helper);
 	struct error fault = ERROR_INIT;
 
 	if (err)
@@ -106,7 +106,7 @@ static void listing_end(struct helper *h, const struct error *err)
 		(void)error_set(&fault, -EPROTO, "nacre-transfer: it ended too early");
 	if (!t->cancelled)
 		t->ops.on_done(t->userdata, fault.code ? &fault : NULL);
-	errand_drop(&t->errand);
+	transfer_job_drop(&t->transfer_job);
 	listing_free(t);
 }
 
@@ -146,11 +146,11 @@ static int listing_start(struct image_store *s, const char *command, const struc
 		.what = m->type == FETCHMSG_LIST ? m->list.what : FETCH_LISTING_COUNT,
 	};
 	list_init(&t->link);
-	r = errand_start(&t->errand, s, command, m, auths, &listing_helper_ops, err);
+	r = transfer_job_start(&t->transfer_job, s, command, m, auths, &listing_helper_ops, err);
 	if (r == 0)
-		r = network_go(&t->errand.helper, err);
+		r = network_go(&t->transfer_job.helper, err);
 	if (r < 0) {
-		errand_drop(&t->errand);
+		transfer_job_drop(&t->transfer_job);
 		listing_free(t);
 		return r;
 	}
@@ -205,7 +205,7 @@ int image_login_start(struct image_store *s, const char *host, const struct imag
 void image_listing_cancel(struct image_listing *t)
 {
 	t->cancelled = true;
-	helper_kill(&t->errand.helper);
+	helper_kill(&t->transfer_job.helper);
 }
 
 void listings_free_all(struct image_store *s)

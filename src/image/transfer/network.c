@@ -91,7 +91,7 @@ static int network_tell_auths(struct helper *h, const struct image_auths *auths,
 }
 
 int network_start(struct helper *h, const struct image_store *s, const char *command,
-		  const struct fetchmsg *request, const struct image_auths *auths, int cage_fd,
+		  const struct fetchmsg *request, const struct image_auths *auths, int detached_fd,
 		  const struct helper_ops *ops, struct error *err)
 {
 	const struct image_network *n = &s->config.network;
@@ -102,8 +102,8 @@ int network_start(struct helper *h, const struct image_store *s, const char *com
 						  .path = s->transfer_path,
 						  .command = command,
 						  .caps = NETWORK_CAPS,
-						  .from_fd = cage_fd,
-						  .to_fd = cage_fd,
+						  .from_fd = detached_fd,
+						  .to_fd = detached_fd,
 						  .more_fd = -1,
 						  .net_ns_fd = -1,
 						  .mount_ns_fd = -1,

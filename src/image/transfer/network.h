@@ -11,11 +11,11 @@ struct image_store;
 
 /*
  * Starts `command` with its request, and tells it what the configuration says of networks,
- * registries, proxies and the node's policy, and `auths`. cage_fd: where documents are written, or
- * any directory. The caller still tells it GO, behind what else it has to say.
+ * registries, proxies and the node's policy, and `auths`. detached_fd: where documents are written,
+ * or any directory. The caller still tells it GO, behind what else it has to say.
  */
 int network_start(struct helper *h, const struct image_store *s, const char *command,
-		  const struct fetchmsg *request, const struct image_auths *auths, int cage_fd,
+		  const struct fetchmsg *request, const struct image_auths *auths, int detached_fd,
 		  const struct helper_ops *ops, struct error *err);
 int network_go(struct helper *h, struct error *err);
 

@@ -6,18 +6,17 @@
  * RESOLVING  The helper finds the image, and writes its documents into staging/ID/blobs. At the
  *            last of their messages it is known which blobs the layers are, and whether there is
  *            room for them.
- * LOADING    Each distinct blob is joined as a flight (image/transfer/flight.h). Flights that
- * nobody brings are taken, from the lowest layer, as many at once as there are connections: the
- * helper gets the file, and the write end of a pipe that tells the unpacker how far it is. At the
- * same time the layers are unpacked (image/transfer/layering.h), from flights of ours while they
- * are loaded and from all others when they have landed. The helper hears SKIP only of a blob that
- * lies in the store: until then it may still have to take over. STORING    The helper has ended and
- * the layers have their places: the pool moves the documents. RECORDING  The database writes.
+ * LOADING    Each distinct blob is joined as a download (image/transfer/blob_download.h). Those
+ *            that nobody brings are taken, from the lowest layer, one for each connection: the
+ *            helper gets the file, and a pipe that tells the unpacker how far it is. The layers
+ *            are unpacked meanwhile (image/transfer/layering.h). The helper hears SKIP only of a
+ *            blob that lies in the store: until then it may still have to take over.
+ * COMMITTING The helper has ended, the layers have their places: the pool moves the documents.
+ * RECORDING  The database writes.
  * UNDOING    The pool deletes staging, after success too.
- *
  * Whatever fails or is cancelled kills the helpers, waits for their ends, and goes to UNDOING: what
- * the pull held is released, which takes away what nobody else has. Its flights are left then, and
- * not before, so that who takes over a file is alone with it.
+ * the pull held is released, which takes away what nobody else has. Its downloads are left then,
+ * and not before, so that who takes over a file is alone with it.
  */
 
 #include "image/transfer/pull.h"
@@ -35,13 +34,13 @@
 #include "base/file/sysio.h"
 #include "base/text/str.h"
 #include "base/time/clock.h"
+#include "image/content/commit.h"
 #include "image/content/model.h"
 #include "image/content/platform.h"
-#include "image/content/storing.h"
-#include "image/helper/cage.h"
-#include "image/transfer/flight.h"
+#include "image/helper/detached.h"
+#include "image/transfer/blob_download.h"
+#include "image/transfer/image_job.h"
 #include "image/transfer/network.h"
-#include "image/transfer/taking.h"
 #include "image/transfer/verdict.h"
 #include "wire/name/reference.h"
 
@@ -55,7 +54,7 @@
 enum pull_state {
 	PULL_RESOLVING,
 	PULL_LOADING,
-	PULL_STORING,
+	PULL_COMMITTING,
 	PULL_RECORDING,
 	PULL_UNDOING,
 	PULL_STATE_COUNT
@@ -63,14 +62,14 @@ enum pull_state {
 
 static const bool edges[PULL_STATE_COUNT][PULL_STATE_COUNT] = {
 	[PULL_RESOLVING] = { [PULL_LOADING] = true, [PULL_UNDOING] = true },
-	[PULL_LOADING] = { [PULL_STORING] = true, [PULL_UNDOING] = true },
-	[PULL_STORING] = { [PULL_RECORDING] = true, [PULL_UNDOING] = true },
+	[PULL_LOADING] = { [PULL_COMMITTING] = true, [PULL_UNDOING] = true },
+	[PULL_COMMITTING] = { [PULL_RECORDING] = true, [PULL_UNDOING] = true },
 	[PULL_RECORDING] = { [PULL_UNDOING] = true },
 };
 
 /* One distinct blob of the layers. */
 struct pull_blob {
-	struct flight_want want;
+	struct blob_download_want want;
 	struct image_pull *pull;
 	const struct incoming_layer *layer; /* the lowest that is made of it */
 	bool loading;                       /* by our helper */
@@ -81,7 +80,7 @@ struct pull_blob {
 };
 
 struct image_pull {
-	struct taking taking;
+	struct image_job image_job;
 	enum pull_state state;
 	struct image_pull_ops ops;
 	void *userdata;
@@ -109,14 +108,14 @@ static void pull_enter(struct image_pull *p, enum pull_state state)
 
 static struct incoming_image *pull_image(const struct image_pull *p)
 {
-	return list_first(&p->taking.incoming.images, struct incoming_image, link);
+	return list_first(&p->image_job.incoming.images, struct incoming_image, link);
 }
 
 /* ---- what clients hear ---- */
 
 static void pull_tell(struct image_pull *p, const struct image_pull_event *e)
 {
-	if (p->ops.on_event && !taking_failed(&p->taking))
+	if (p->ops.on_event && !image_job_failed(&p->image_job))
 		p->ops.on_event(p->userdata, e);
 }
 
@@ -155,21 +154,21 @@ static void pull_free(struct image_pull *p)
 {
 	helper_done(&p->helper);
 	for (unsigned k = 0; k < p->n_blobs; k++) {
-		flight_leave(&p->blobs[k].want);
+		blob_download_leave(&p->blobs[k].want);
 		(void)fd_close(p->blobs[k].follow_fd);
 	}
 	free(p->blobs);
 	verdict_done(&p->verdict);
 	loop_defer_done(&p->turn);
-	if (!list_empty(&p->taking.link))
-		p->taking.store->n_pulls--;
-	taking_done(&p->taking);
+	if (!list_empty(&p->image_job.link))
+		p->image_job.store->n_pulls--;
+	image_job_done(&p->image_job);
 	free(p);
 }
 
-static void pull_ended(struct taking *t, struct image *image)
+static void pull_ended(struct image_job *t, struct image *image)
 {
-	struct image_pull *p = container_of(t, struct image_pull, taking);
+	struct image_pull *p = container_of(t, struct image_pull, image_job);
 
 	if (!t->cancelled)
 		p->ops.on_done(p->userdata, image, t->err.code ? &t->err : NULL);
@@ -180,16 +179,16 @@ static void pull_undo(struct image_pull *p)
 {
 	pull_enter(p, PULL_UNDOING);
 	for (unsigned k = 0; k < p->n_blobs; k++)
-		flight_leave(&p->blobs[k].want);
-	taking_undo(&p->taking);
+		blob_download_leave(&p->blobs[k].want);
+	image_job_undo(&p->image_job);
 }
 
 /* Nothing goes on from here but to the end, which comes when the helpers are gone. */
 static void pull_fail(struct image_pull *p, const struct error *err)
 {
-	taking_fail(&p->taking, err);
+	image_job_fail(&p->image_job, err);
 	helper_kill(&p->helper);
-	layering_cancel(&p->taking.layering);
+	layering_cancel(&p->image_job.layering);
 	loop_defer_schedule(&p->turn);
 }
 
@@ -204,23 +203,23 @@ static void pull_blame(struct image_pull *p, const struct error *err)
 
 /* ---- recording, storing ---- */
 
-static void pull_recorded(struct taking *t)
+static void pull_recorded(struct image_job *t)
 {
-	pull_undo(container_of(t, struct image_pull, taking));
+	pull_undo(container_of(t, struct image_pull, image_job));
 }
 
-static void pull_stored(struct taking *t)
+static void pull_stored(struct image_job *t)
 {
-	struct image_pull *p = container_of(t, struct image_pull, taking);
+	struct image_pull *p = container_of(t, struct image_pull, image_job);
 
-	if (taking_failed(t)) {
+	if (image_job_failed(t)) {
 		pull_undo(p);
 		return;
 	}
 	pull_enter(p, PULL_RECORDING);
 	p->verdict.said.reference = *p->name ? p->name : p->reference;
 	p->verdict.said.at = clock_real();
-	if (taking_record(t, p->name, p->source, p->origin, &p->verdict.said) < 0)
+	if (image_job_record(t, p->name, p->source, p->origin, &p->verdict.said) < 0)
 		pull_undo(p);
 }
 
@@ -229,19 +228,20 @@ static void pull_store(struct image_pull *p)
 	const struct fetchmsg done = { .type = FETCHMSG_DONE, .done = { .n_images = 1 } };
 	struct error err = ERROR_INIT;
 
-	pull_enter(p, PULL_STORING);
-	if (incoming_take(&p->taking.incoming, &done, &err) == 0 &&
-	    incoming_check(&p->taking.incoming, &err) == 0 && taking_store(&p->taking, &err) == 0)
+	pull_enter(p, PULL_COMMITTING);
+	if (incoming_take(&p->image_job.incoming, &done, &err) == 0 &&
+	    incoming_check(&p->image_job.incoming, &err) == 0 &&
+	    image_job_store(&p->image_job, &err) == 0)
 		return;
-	taking_fail(&p->taking, &err);
+	image_job_fail(&p->image_job, &err);
 	pull_undo(p);
 }
 
-static const struct taking_ops pull_taking_ops = { .was = "pulled",
-						   .clean = "pull.clean",
-						   .stored = pull_stored,
-						   .recorded = pull_recorded,
-						   .ended = pull_ended };
+static const struct image_job_ops pull_image_job_ops = { .was = "pulled",
+							 .clean = "pull.clean",
+							 .stored = pull_stored,
+							 .recorded = pull_recorded,
+							 .ended = pull_ended };
 
 /* ---- layers ---- */
 
@@ -259,17 +259,17 @@ static struct pull_blob *pull_find_blob(struct image_pull *p, const char *digest
 static int pull_open_layer(struct layering *l, const struct incoming_layer *layer, bool whole,
 			   struct layer_source *ret, struct error *err)
 {
-	struct image_pull *p = container_of(l, struct image_pull, taking.layering);
+	struct image_pull *p = container_of(l, struct image_pull, image_job.layering);
 	struct pull_blob *b = pull_find_blob(p, layer->digest);
 	int fd;
 
 	if (!b->there && (whole || b->follow_fd < 0))
 		return -EAGAIN;
 	if (b->there)
-		fd = sysio_openat(p->taking.store->blobs_fd, digest_hex(layer->digest),
+		fd = sysio_openat(p->image_job.store->blobs_fd, digest_hex(layer->digest),
 				  O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 	else
-		fd = flight_open(&b->want, err);
+		fd = blob_download_open(&b->want, err);
 	if (fd == -EAGAIN && !b->there)
 		return -EAGAIN;
 	if (fd < 0)
@@ -282,7 +282,7 @@ static int pull_open_layer(struct layering *l, const struct incoming_layer *laye
 static void pull_on_layer(struct layering *l, const struct incoming_image *image, unsigned position,
 			  const struct incoming_layer *layer, bool fresh)
 {
-	pull_tell(container_of(l, struct image_pull, taking.layering),
+	pull_tell(container_of(l, struct image_pull, image_job.layering),
 		  &(struct image_pull_event){ .step = IMAGE_PULL_UNPACKED,
 					      .text = "",
 					      .digest = layer->digest,
@@ -295,10 +295,10 @@ static void pull_on_layer(struct layering *l, const struct incoming_image *image
 
 static void pull_layered(struct layering *l, const struct error *err)
 {
-	struct image_pull *p = container_of(l, struct image_pull, taking.layering);
+	struct image_pull *p = container_of(l, struct image_pull, image_job.layering);
 
 	p->layered = true;
-	if (err && !p->taking.cancelled)
+	if (err && !p->image_job.cancelled)
 		pull_blame(p, err);
 	loop_defer_schedule(&p->turn);
 }
@@ -309,18 +309,18 @@ static const struct layering_ops pull_layering_ops = { .open = pull_open_layer,
 
 /* ---- blobs ---- */
 
-static void pull_blob_progress(struct flight_want *w, uint64_t n_bytes)
+static void pull_blob_progress(struct blob_download_want *w, uint64_t n_bytes)
 {
 	pull_tell_blob(container_of(w, struct pull_blob, want), IMAGE_PULL_LOADING, n_bytes, false);
 }
 
-static void pull_blob_change(struct flight_want *w)
+static void pull_blob_change(struct blob_download_want *w)
 {
 	loop_defer_schedule(&container_of(w, struct pull_blob, want)->pull->turn);
 }
 
-static const struct flight_ops pull_flight_ops = { .on_progress = pull_blob_progress,
-						   .on_change = pull_blob_change };
+static const struct blob_download_ops pull_blob_download_ops = { .on_progress = pull_blob_progress,
+								 .on_change = pull_blob_change };
 
 static int pull_answer(struct pull_blob *b, const struct fetchmsg *m, const int *fds, size_t n_fds,
 		       struct error *err)
@@ -337,7 +337,7 @@ static int pull_fetch(struct pull_blob *b, int fd, uint64_t from, struct error *
 	int read_fd, fds[2];
 	int r;
 
-	r = flight_pipe(&read_fd, &write_fd, err);
+	r = blob_download_pipe(&read_fd, &write_fd, err);
 	if (r < 0)
 		return r;
 	(void)fd_close(b->follow_fd);
@@ -351,13 +351,13 @@ static int pull_fetch(struct pull_blob *b, int fd, uint64_t from, struct error *
 	return pull_answer(b, &m, fds, 2, err);
 }
 
-static int pull_take_flight(struct pull_blob *b, struct error *err)
+static int pull_take_blob_download(struct pull_blob *b, struct error *err)
 {
 	uint64_t from = 0;
 	int fd = -1;
 	int r;
 
-	r = flight_take(&b->want, &fd, &from, err);
+	r = blob_download_take(&b->want, &fd, &from, err);
 	if (r < 0)
 		return r;
 	b->loading = true;
@@ -366,7 +366,7 @@ static int pull_take_flight(struct pull_blob *b, struct error *err)
 	if (r < 0)
 		return r;
 	pull_tell_blob(b, IMAGE_PULL_LOADING, from, false);
-	layering_kick(&b->pull->taking.layering);
+	layering_kick(&b->pull->image_job.layering);
 	return 0;
 }
 
@@ -380,19 +380,19 @@ static int pull_have(struct pull_blob *b, struct error *err)
 
 	(void)str_copy(m.blob.digest, sizeof(m.blob.digest), b->layer->digest);
 	m.blob.size = b->layer->size;
-	if (blob_hold(p->taking.store, b->layer->digest) < 0)
+	if (blob_hold(p->image_job.store, b->layer->digest) < 0)
 		return error_set(err, -ENOMEM, "hold a blob");
-	r = incoming_take(&p->taking.incoming, &m, err);
+	r = incoming_take(&p->image_job.incoming, &m, err);
 	if (r < 0) {
-		blob_release(p->taking.store, b->layer->digest, NULL);
+		blob_release(p->image_job.store, b->layer->digest, NULL);
 		return r;
 	}
-	in = map_get(&p->taking.incoming.by_digest, b->layer->digest);
+	in = map_get(&p->image_job.incoming.by_digest, b->layer->digest);
 	in->held = true;
 	b->there = true;
 	b->follow_fd = fd_close(b->follow_fd);
-	flight_leave(&b->want);
-	layering_kick(&p->taking.layering);
+	blob_download_leave(&b->want);
+	layering_kick(&p->image_job.layering);
 	if (b->answered)
 		return 0;
 	m = (struct fetchmsg){ .type = FETCHMSG_SKIP };
@@ -404,38 +404,38 @@ static int pull_join(struct pull_blob *b, struct error *err)
 {
 	const struct incoming_layer *l = b->layer;
 
-	return flight_join(&b->want, b->pull->taking.store, l->digest, l->size, b->pull->host,
-			   &pull_flight_ops) < 0
+	return blob_download_join(&b->want, b->pull->image_job.store, l->digest, l->size,
+				  b->pull->host, &pull_blob_download_ops) < 0
 		       ? error_set(err, -ENOMEM, "load a blob")
 		       : 0;
 }
 
 static int pull_blob_step(struct pull_blob *b, struct error *err)
 {
-	const struct image_network *n = &b->pull->taking.store->config.network;
+	const struct image_network *n = &b->pull->image_job.store->config.network;
 
 	if (b->there)
 		return 0;
 	/* What was there when the documents came may have gone with another image since. */
-	if (!b->want.flight) {
-		if (storing_has(b->pull->taking.store, b->layer->digest, b->layer->size))
+	if (!b->want.blob_download) {
+		if (commit_has(b->pull->image_job.store, b->layer->digest, b->layer->size))
 			return pull_have(b, err);
 		if (pull_join(b, err) < 0)
 			return err->code;
 	}
-	switch (flight_state(&b->want)) {
-	case FLIGHT_IDLE:
+	switch (blob_download_state(&b->want)) {
+	case BLOB_DOWNLOAD_IDLE:
 		if (b->pull->n_loading < (n->parallel_downloads ?: PULL_DOWNLOADS))
-			return pull_take_flight(b, err);
+			return pull_take_blob_download(b, err);
 		return 0;
-	case FLIGHT_LANDED:
+	case BLOB_DOWNLOAD_LANDED:
 		pull_tell_blob(b, IMAGE_PULL_LOADED, b->layer->size, false);
 		return pull_have(b, err);
-	case FLIGHT_FAILED:
-		return error_copy(err, flight_error(&b->want));
-	case FLIGHT_LOADING:
-	case FLIGHT_STORING:
-	case FLIGHT_STATE_COUNT:
+	case BLOB_DOWNLOAD_FAILED:
+		return error_copy(err, blob_download_error(&b->want));
+	case BLOB_DOWNLOAD_LOADING:
+	case BLOB_DOWNLOAD_COMMITTING:
+	case BLOB_DOWNLOAD_STATE_COUNT:
 		break;
 	}
 	return 0;
@@ -449,14 +449,14 @@ static void pull_turn(struct loop_defer *d)
 
 	if (p->state > PULL_LOADING)
 		return;
-	for (unsigned k = 0; k < p->n_blobs && !taking_failed(&p->taking); k++) {
+	for (unsigned k = 0; k < p->n_blobs && !image_job_failed(&p->image_job); k++) {
 		if (pull_blob_step(&p->blobs[k], &err) < 0)
 			pull_blame(p, &err);
 		all = all && p->blobs[k].there;
 	}
 	if (!p->helper_ended || !p->layered)
 		return;
-	if (taking_failed(&p->taking))
+	if (image_job_failed(&p->image_job))
 		pull_undo(p);
 	else if (p->state == PULL_LOADING && all)
 		pull_store(p);
@@ -477,10 +477,11 @@ static int pull_check_room(const struct image_pull *p, struct error *err)
 					    "image %.200s: blob %s has %.1f MB, more than %.1f MB",
 					    p->reference, l->digest, (double)l->size / 1e6,
 					    (double)PULL_BLOB_MAX / 1e6);
-		if (p->blobs[k].want.flight)
-			load += l->size - MIN(flight_kept(p->taking.store, l->digest), l->size);
+		if (p->blobs[k].want.blob_download)
+			load += l->size -
+				MIN(blob_download_kept(p->image_job.store, l->digest), l->size);
 	}
-	return storing_check_room(p->taking.store, pull_image(p), p->reference, load, err);
+	return commit_check_room(p->image_job.store, pull_image(p), p->reference, load, err);
 }
 
 static int pull_want(struct image_pull *p, const struct incoming_layer *l, struct error *err)
@@ -494,7 +495,7 @@ static int pull_want(struct image_pull *p, const struct incoming_layer *l, struc
 		return 0;
 	b = &p->blobs[p->n_blobs++];
 	*b = (struct pull_blob){ .pull = p, .layer = l, .follow_fd = -1 };
-	return storing_has(p->taking.store, l->digest, l->size) ? 0 : pull_join(b, err);
+	return commit_has(p->image_job.store, l->digest, l->size) ? 0 : pull_join(b, err);
 }
 
 /* The documents are there. */
@@ -516,17 +517,19 @@ static int pull_plan(struct image_pull *p, struct error *err)
 	if (r == 0)
 		r = FAILPOINT("pull.plan") < 0 ? error_set(err, -EIO, "plan a pull") : 0;
 	if (r == 0)
-		r = layering_start(&p->taking.layering, p->taking.store, &p->taking.incoming,
-				   p->taking.dir_fd, p->host, &pull_layering_ops, err);
+		r = layering_start(&p->image_job.layering, p->image_job.store,
+				   &p->image_job.incoming, p->image_job.dir_fd, p->host,
+				   &pull_layering_ops, err);
 	if (r < 0)
 		return r;
 	p->layered = false;
 	pull_enter(p, PULL_LOADING);
 	for (unsigned k = 0; k < p->n_blobs; k++)
 		pull_tell_blob(&p->blobs[k],
-			       p->blobs[k].want.flight ? IMAGE_PULL_WAITING : IMAGE_PULL_LOADED,
-			       p->blobs[k].want.flight ? 0 : p->blobs[k].layer->size,
-			       !p->blobs[k].want.flight);
+			       p->blobs[k].want.blob_download ? IMAGE_PULL_WAITING
+							      : IMAGE_PULL_LOADED,
+			       p->blobs[k].want.blob_download ? 0 : p->blobs[k].layer->size,
+			       !p->blobs[k].want.blob_download);
 	loop_defer_schedule(&p->turn);
 	FAILPOINT_AFTER("pull.plan");
 	return 0;
@@ -586,14 +589,14 @@ static int pull_on_blob(struct image_pull *p, const struct fetchmsg *m, struct e
 	struct pull_blob *b;
 
 	if (p->state == PULL_RESOLVING)
-		return incoming_take(&p->taking.incoming, m, err);
+		return incoming_take(&p->image_job.incoming, m, err);
 	b = pull_loading_blob(p, m->blob.digest);
 	if (!b || m->blob.size != b->layer->size)
 		return pull_wrong(err);
 	b->loading = false;
 	p->n_loading--;
 	loop_defer_schedule(&p->turn);
-	return flight_whole(&b->want, err);
+	return blob_download_whole(&b->want, err);
 }
 
 static int pull_on_progress(struct image_pull *p, const struct fetchmsg *m, struct error *err)
@@ -602,7 +605,7 @@ static int pull_on_progress(struct image_pull *p, const struct fetchmsg *m, stru
 
 	if (!b)
 		return pull_wrong(err);
-	flight_progress(&b->want, m->progress.n_bytes);
+	blob_download_progress(&b->want, m->progress.n_bytes);
 	pull_tell_blob(b, IMAGE_PULL_LOADING, m->progress.n_bytes, false);
 	return 0;
 }
@@ -620,12 +623,12 @@ static int pull_on_restart(struct image_pull *p, const struct fetchmsg *m, struc
 				    b->layer->digest, m->restart.text);
 	(void)str_printf(text, sizeof(text), "%s; it is loaded anew", m->restart.text);
 	pull_say(p, IMAGE_PULL_NOTE, b->layer->digest, text);
-	layering_restart(&p->taking.layering, b->layer->digest);
-	r = flight_restart(&b->want, err);
+	layering_restart(&p->image_job.layering, b->layer->digest);
+	r = blob_download_restart(&b->want, err);
 	if (r < 0)
 		return r;
-	r = pull_fetch(b, flight_file(&b->want), 0, err);
-	layering_kick(&p->taking.layering);
+	r = pull_fetch(b, blob_download_file(&b->want), 0, err);
+	layering_kick(&p->image_job.layering);
 	return r;
 }
 
@@ -635,7 +638,7 @@ static int pull_on_word(struct image_pull *p, const struct fetchmsg *m, struct e
 
 	/* It has the name that it was asked by, not what it says of itself. */
 	if (m->word.list != FETCH_NAME || !image || image->ended)
-		return incoming_take(&p->taking.incoming, m, err);
+		return incoming_take(&p->image_job.incoming, m, err);
 	image->n_words++;
 	return 0;
 }
@@ -655,7 +658,7 @@ static int pull_on_document(struct image_pull *p, const struct fetchmsg *m, stru
 
 	if (p->state != PULL_RESOLVING || !p->verdict.done)
 		return pull_wrong(err);
-	r = incoming_take(&p->taking.incoming, m, err);
+	r = incoming_take(&p->image_job.incoming, m, err);
 	return r == 0 && m->type == FETCHMSG_IMAGE_END ? pull_plan(p, err) : r;
 }
 
@@ -688,7 +691,7 @@ static void pull_helper_end(struct helper *h, const struct error *err)
 		fault = *err;
 	else if (!p->said_done || p->n_loading > 0)
 		(void)error_set(&fault, -EPROTO, "nacre-transfer: it ended too early");
-	if (fault.code && !p->taking.cancelled)
+	if (fault.code && !p->image_job.cancelled)
 		pull_fail(p, &fault);
 	loop_defer_schedule(&p->turn);
 }
@@ -702,7 +705,7 @@ static int pull_start_helper(struct image_pull *p, const struct image_pull_reque
 			     struct error *err)
 {
 	struct fetchmsg m = { .type = FETCHMSG_PULL };
-	_cleanup_fd_ int cage_fd = -1;
+	_cleanup_fd_ int detached_fd = -1;
 	struct utsname u;
 	int r;
 
@@ -717,10 +720,10 @@ static int pull_start_helper(struct image_pull *p, const struct image_pull_reque
 	r = FAILPOINT("pull.start");
 	if (r < 0)
 		return error_set(err, r, "start the helper");
-	cage_fd = cage_open(p->taking.dir_fd, "blobs", 0, err);
-	if (cage_fd < 0)
-		return cage_fd;
-	r = network_start(&p->helper, p->taking.store, "pull", &m, &q->auths, cage_fd,
+	detached_fd = detached_open(p->image_job.dir_fd, "blobs", 0, err);
+	if (detached_fd < 0)
+		return detached_fd;
+	r = network_start(&p->helper, p->image_job.store, "pull", &m, &q->auths, detached_fd,
 			  &pull_helper_ops, err);
 	if (r == 0)
 		r = network_go(&p->helper, err);
@@ -762,17 +765,17 @@ int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 	};
 	verdict_init(&p->verdict);
 	loop_defer_init(&p->turn, s->config.loop, pull_turn);
-	r = taking_begin(&p->taking, s, &pull_taking_ops, err);
+	r = image_job_begin(&p->image_job, s, &pull_image_job_ops, err);
 	if (r == 0)
 		r = pull_set_names(p, q->reference, err);
 	if (r == 0)
 		r = pull_start_helper(p, q, err);
 	if (r < 0) {
-		taking_drop(&p->taking);
+		image_job_drop(&p->image_job);
 		pull_free(p);
 		return r;
 	}
-	list_add_tail(&s->pulls, &p->taking.link);
+	list_add_tail(&s->pulls, &p->image_job.link);
 	s->n_pulls++;
 	*ret = p;
 	return 0;
@@ -780,18 +783,18 @@ int image_pull_start(struct image_store *s, const struct image_pull_request *q,
 
 void image_pull_cancel(struct image_pull *p)
 {
-	p->taking.cancelled = true;
-	p->taking.recording.cancelled = true;
+	p->image_job.cancelled = true;
+	p->image_job.recording.cancelled = true;
 	pull_fail(p, NULL);
 }
 
 void pull_free_all(struct image_store *s)
 {
 	while (!list_empty(&s->pulls))
-		pull_free(list_first(&s->pulls, struct image_pull, taking.link));
+		pull_free(list_first(&s->pulls, struct image_pull, image_job.link));
 }
 
-void pull_tally(const struct image_store *s, struct tally *t)
+void pull_inventory(const struct image_store *s, struct inventory *t)
 {
-	taking_tally(&s->pulls, t);
+	image_job_inventory(&s->pulls, t);
 }

@@ -18,8 +18,8 @@
 #include "base/text/str.h"
 #include "image/content/model.h"
 #include "image/registry.h"
-#include "image/transfer/errand.h"
 #include "image/transfer/network.h"
+#include "image/transfer/transfer_job.h"
 #include "wire/name/reference.h"
 
 #define PUSHES_MAX 16     /* at once, over all clients */
@@ -40,14 +40,14 @@ struct image_push {
 	char reference[REFERENCE_SIZE];
 	char origin[IMAGE_ORIGIN_MAX + 1];
 	struct image_lease *lease;
-	struct errand errand;
+	struct transfer_job transfer_job;
 	struct push_blob *blobs; /* the manifest is the last */
 	unsigned n_blobs, n_handed;
 };
 
 static void push_free(struct image_push *p)
 {
-	errand_done(&p->errand);
+	transfer_job_done(&p->transfer_job);
 	if (!list_empty(&p->link))
 		p->store->n_pushes--;
 	list_remove(&p->link);
@@ -153,7 +153,7 @@ static int (*const push_takers[FETCHMSG_TYPE_COUNT])(struct image_push *p, const
 
 static int push_message(struct helper *h, const struct fetchmsg *m, struct error *err)
 {
-	struct image_push *p = container_of(h, struct image_push, errand.helper);
+	struct image_push *p = container_of(h, struct image_push, transfer_job.helper);
 
 	if (p->said_done || !push_takers[m->type])
 		return push_wrong(err);
@@ -162,7 +162,7 @@ static int push_message(struct helper *h, const struct fetchmsg *m, struct error
 
 static void push_helper_end(struct helper *h, const struct error *err)
 {
-	struct image_push *p = container_of(h, struct image_push, errand.helper);
+	struct image_push *p = container_of(h, struct image_push, transfer_job.helper);
 	const struct push_blob *manifest = &p->blobs[p->n_blobs - 1];
 	struct error fault = ERROR_INIT;
 
@@ -178,7 +178,7 @@ static void push_helper_end(struct helper *h, const struct error *err)
 						       .origin = p->origin,
 						       .size = manifest->size },
 			       fault.code ? &fault : NULL);
-	errand_drop(&p->errand);
+	transfer_job_drop(&p->transfer_job);
 	push_free(p);
 }
 
@@ -194,7 +194,7 @@ static int push_hand(struct image_push *p, const struct push_blob *b, struct err
 	(void)str_copy(m.push_blob.digest, sizeof(m.push_blob.digest), b->digest);
 	m.push_blob.size = b->size;
 	m.push_blob.manifest = b == &p->blobs[p->n_blobs - 1];
-	return helper_tell(&p->errand.helper, &m, &fd, 1, err);
+	return helper_tell(&p->transfer_job.helper, &m, &fd, 1, err);
 }
 
 /* As far as the socket has room; push_on_room() goes on. */
@@ -208,17 +208,17 @@ static int push_hand_all(struct image_push *p, struct error *err)
 			p->n_handed++;
 	}
 	if (r == 0)
-		r = network_go(&p->errand.helper, err);
+		r = network_go(&p->transfer_job.helper, err);
 	if (r != -EAGAIN)
 		return r;
 	*err = (struct error)ERROR_INIT;
-	helper_await_room(&p->errand.helper);
+	helper_await_room(&p->transfer_job.helper);
 	return 0;
 }
 
 static int push_on_room(struct helper *h, struct error *err)
 {
-	return push_hand_all(container_of(h, struct image_push, errand.helper), err);
+	return push_hand_all(container_of(h, struct image_push, transfer_job.helper), err);
 }
 
 static const struct helper_ops push_helper_ops = { .on_message = push_message,
@@ -260,7 +260,7 @@ static int push_tell_mount(struct image_push *p, const char *text, struct error 
 	    reference_parse(&to, p->reference, &none) < 0 || str_eq(from.name, to.name))
 		return 0;
 	m.mount.name = from.name;
-	return helper_tell(&p->errand.helper, &m, NULL, 0, err);
+	return helper_tell(&p->transfer_job.helper, &m, NULL, 0, err);
 }
 
 /* Where the registry may have the blobs: under the image's other names, and where it came from. */
@@ -286,7 +286,8 @@ static int push_start_helper(struct image_push *p, const struct image_auths *aut
 
 	if (r < 0)
 		return error_set(err, r, "start the helper");
-	r = errand_start(&p->errand, p->store, "push", &m, auths, &push_helper_ops, err);
+	r = transfer_job_start(&p->transfer_job, p->store, "push", &m, auths, &push_helper_ops,
+			       err);
 	if (r == 0)
 		r = push_tell_mounts(p, err);
 	if (r == 0)
@@ -334,7 +335,7 @@ int image_push_start(struct image_store *s, const struct image_push_request *q,
 	if (r == 0)
 		r = push_start_helper(p, &q->auths, err);
 	if (r < 0) {
-		errand_drop(&p->errand);
+		transfer_job_drop(&p->transfer_job);
 		push_free(p);
 		return r;
 	}
@@ -347,7 +348,7 @@ int image_push_start(struct image_store *s, const struct image_push_request *q,
 void image_push_cancel(struct image_push *p)
 {
 	p->cancelled = true;
-	helper_kill(&p->errand.helper);
+	helper_kill(&p->transfer_job.helper);
 }
 
 void push_free_all(struct image_store *s)

@@ -9,8 +9,8 @@
 #include "base/time/clock.h"
 #include "image/content/model.h"
 #include "image/registry.h"
-#include "image/transfer/errand.h"
 #include "image/transfer/network.h"
+#include "image/transfer/transfer_job.h"
 #include "image/transfer/verdict.h"
 #include "wire/name/reference.h"
 
@@ -27,12 +27,12 @@ struct image_verify {
 	bool by_key;
 	bool cancelled, said_done;
 	struct verdict verdict;
-	struct errand errand;
+	struct transfer_job transfer_job;
 };
 
 static void verify_free(struct image_verify *v)
 {
-	errand_done(&v->errand);
+	transfer_job_done(&v->transfer_job);
 	if (!list_empty(&v->link))
 		v->store->n_verifies--;
 	list_remove(&v->link);
@@ -82,7 +82,7 @@ static int (*const verify_takers[FETCHMSG_TYPE_COUNT])(struct image_verify *v,
 
 static int verify_message(struct helper *h, const struct fetchmsg *m, struct error *err)
 {
-	struct image_verify *v = container_of(h, struct image_verify, errand.helper);
+	struct image_verify *v = container_of(h, struct image_verify, transfer_job.helper);
 
 	if (v->cancelled || m->type == FETCHMSG_NOTE)
 		return 0;
@@ -93,7 +93,7 @@ static int verify_message(struct helper *h, const struct fetchmsg *m, struct err
 
 static void verify_end(struct helper *h, const struct error *err)
 {
-	struct image_verify *v = container_of(h, struct image_verify, errand.helper);
+	struct image_verify *v = container_of(h, struct image_verify, transfer_job.helper);
 	struct error fault = ERROR_INIT;
 
 	if (err)
@@ -108,7 +108,7 @@ static void verify_end(struct helper *h, const struct error *err)
 	if (!v->cancelled)
 		v->done(v->userdata, fault.code ? NULL : &v->verdict.said, v->stored,
 			fault.code ? &fault : NULL);
-	errand_drop(&v->errand);
+	transfer_job_drop(&v->transfer_job);
 	verify_free(v);
 }
 
@@ -192,11 +192,12 @@ static int verify_begin(struct image_verify *v, const struct image_verify_reques
 	m.verify.digest = v->digest;
 	m.verify.key = q->key;
 	v->by_key = *q->key;
-	r = errand_start(&v->errand, v->store, "verify", &m, &q->auths, &verify_helper_ops, err);
+	r = transfer_job_start(&v->transfer_job, v->store, "verify", &m, &q->auths,
+			       &verify_helper_ops, err);
 	if (r == 0)
-		r = network_go(&v->errand.helper, err);
+		r = network_go(&v->transfer_job.helper, err);
 	if (r < 0)
-		errand_drop(&v->errand);
+		transfer_job_drop(&v->transfer_job);
 	return r;
 }
 
@@ -232,7 +233,7 @@ int image_verify_start(struct image_store *s, const struct image_verify_request 
 void image_verify_cancel(struct image_verify *v)
 {
 	v->cancelled = true;
-	helper_kill(&v->errand.helper);
+	helper_kill(&v->transfer_job.helper);
 }
 
 void verifies_free_all(struct image_store *s)

@@ -10,10 +10,10 @@
 struct mount_attr;
 
 /*
- * Mounts by descriptor, for this area and image/helper/hush.h: made detached, then put on a target
- * that is a descriptor and at most one name below it. No link is followed at the target. Nothing
- * allocates. In trees that this process has made itself, where there are no foreign links,
- * mount_below() does in two system calls what takes eight otherwise.
+ * Mounts by descriptor, for this area and image/helper/helper_namespaces.h: made detached, then put
+ * on a target that is a descriptor and at most one name below it. No link is followed at the
+ * target. Nothing allocates. In trees that this process has made itself, where there are no foreign
+ * links, mount_below() does in two system calls what takes eight otherwise.
  */
 
 struct mount_option {

@@ -17,7 +17,7 @@ void isolate_plan_init(struct isolate_plan *plan)
 		.root_fd = -1,
 		.pts_fd = -1,
 		.shm_fd = -1,
-		.kit_ns_fd = -1,
+		.prepared_ns_fd = -1,
 		.user_fd = -1,
 		.exec_fd = -1,
 		.caps = ISOLATE_CAPS_ALL,

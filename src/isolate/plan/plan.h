@@ -277,11 +277,11 @@ struct isolate_plan {
 	 * tree the mount of the first devpts of the list; -1: a new one. */
 	int pts_fd;
 	int shm_fd; /* a directory to bind on /dev/shm (shared by a cell); -1: a tmpfs of its own */
-	/* The new mount namespace of a container: of a kit (isolate/spawn/kit.h), with nothing in
-	 * it but /dev and /sys, which become the container's, used up; -1: a copy of the spawner's,
-	 * from which its tree is taken. Where isolate_plan_has_dev(), /dev is made anew; only then
-	 * there is a shm_fd. */
-	int kit_ns_fd;
+	/* The new mount namespace of a container: of a prepared set (isolate/spawn/prepared.h),
+	 * with nothing in it but /dev and /sys, which become the container's, used up; -1: a copy
+	 * of the spawner's, from which its tree is taken. Where isolate_plan_has_dev(), /dev is
+	 * made anew; only then there is a shm_fd. */
+	int prepared_ns_fd;
 
 	/*
 	 * Of a container: a user namespace with these ids, which its process enters once its root
@@ -300,10 +300,10 @@ struct isolate_plan {
 	size_t n_devices;
 	char *const *masked_paths, *const *readonly_paths; /* NULL: none */
 	/* Of a container: the two lists stand in the place of what it would have; and /sys can be
-	 * written to, with the groups in it. Neither goes with a kit. */
+	 * written to, with the groups in it. Neither goes with a prepared set. */
 	bool own_masks, writable_sys;
 	/* Of a container: its own groups can be written to, and nothing else of /sys; refused where
-	 * that would lift the limits of its group (places.h). Does not go with a kit. */
+	 * that would lift the limits of its group (places.h). Does not go with a prepared set. */
 	bool writable_groups;
 	/* As in struct isolate_mount, for the mount of root_fd. */
 	unsigned long root_propagation;

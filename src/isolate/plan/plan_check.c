@@ -102,11 +102,11 @@ static bool plan_shm_is_wrong(const struct isolate_plan *p)
 	return p->shm_fd >= 0 && p->root != ISOLATE_ROOT_CONTAINER;
 }
 
-static bool plan_kit_ns_is_wrong(const struct isolate_plan *p)
+static bool plan_prepared_ns_is_wrong(const struct isolate_plan *p)
 {
-	return p->kit_ns_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot ||
-				     p->own_masks || p->writable_sys || p->writable_groups ||
-				     (p->shm_fd >= 0 && !isolate_plan_has_dev(p)));
+	return p->prepared_ns_fd >= 0 && (p->root != ISOLATE_ROOT_CONTAINER || p->no_pivot ||
+					  p->own_masks || p->writable_sys || p->writable_groups ||
+					  (p->shm_fd >= 0 && !isolate_plan_has_dev(p)));
 }
 
 static bool plan_user_fd_is_wrong(const struct isolate_plan *p)
@@ -211,7 +211,7 @@ static const struct plan_rule plan_rules[] = {
 	  "only where the root comes later, without a program and streams" },
 	{ "root_read_only", plan_read_only_is_wrong, "only for a root of its own" },
 	{ "shm_fd", plan_shm_is_wrong, "only for the root of a container" },
-	{ "kit_ns_fd", plan_kit_ns_is_wrong,
+	{ "kit_ns_fd", plan_prepared_ns_is_wrong,
 	  "only for the root of a container with the usual masks, and with shm_fd only where /dev "
 	  "is "
 	  "its own" },

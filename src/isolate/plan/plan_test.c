@@ -136,9 +136,9 @@ BREAKS(hostname_control, p->hostname = "a\nb")
 BREAKS(hostname_long,
        p->hostname = "01234567890123456789012345678901234567890123456789012345678901234")
 BREAKS(root_mount, p->ns[ISOLATE_NS_MOUNT] = ISOLATE_KEEP)
-BREAKS(masks_with_kit, p->own_masks = true; p->kit_ns_fd = 3)
-BREAKS(sys_with_kit, p->writable_sys = true; p->kit_ns_fd = 3)
-BREAKS(groups_with_kit, p->writable_groups = true; p->kit_ns_fd = 3)
+BREAKS(masks_with_prepared, p->own_masks = true; p->prepared_ns_fd = 3)
+BREAKS(sys_with_prepared, p->writable_sys = true; p->prepared_ns_fd = 3)
+BREAKS(groups_with_prepared, p->writable_groups = true; p->prepared_ns_fd = 3)
 BREAKS(root_fd, p->root_fd = -1)
 BREAKS(root_fd_unused, p->root = ISOLATE_ROOT_KEEPER)
 BREAKS(root_fd_and_later, p->root_later = true)
@@ -146,8 +146,8 @@ BREAKS(root_later, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->root_later
 BREAKS(root_later_mounts, p->root_fd = -1; p->root_later = true; p->mounts = &later_mount;
        p->n_mounts = 1)
 BREAKS(read_only, p->root = ISOLATE_ROOT_KEEP; p->root_fd = -1; p->root_read_only = true)
-BREAKS(kit_ns_with_shm, p->kit_ns_fd = 3; p->shm_fd = 4)
-BREAKS(kit_ns, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->kit_ns_fd = 3)
+BREAKS(prepared_ns_with_shm, p->prepared_ns_fd = 3; p->shm_fd = 4)
+BREAKS(prepared_ns, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->prepared_ns_fd = 3)
 BREAKS(pts, p->root = ISOLATE_ROOT_CONTAINER; p->root_fd = 3; p->pts_fd = 3)
 BREAKS(terminal, p->terminal = true; p->new_session = true)
 BREAKS(shm, p->root = ISOLATE_ROOT_KEEPER; p->root_fd = -1; p->shm_fd = 3)
@@ -336,9 +336,9 @@ static const struct {
 	{ "hostname", break_hostname_control },
 	{ "hostname", break_hostname_long },
 	{ "root", break_root_mount },
-	{ "kit_ns_fd", break_masks_with_kit },
-	{ "kit_ns_fd", break_sys_with_kit },
-	{ "kit_ns_fd", break_groups_with_kit },
+	{ "kit_ns_fd", break_masks_with_prepared },
+	{ "kit_ns_fd", break_sys_with_prepared },
+	{ "kit_ns_fd", break_groups_with_prepared },
 	{ "root_fd", break_root_fd },
 	{ "root_fd", break_root_fd_unused },
 	{ "root_fd", break_root_fd_and_later },
@@ -349,8 +349,8 @@ static const struct {
 	{ "rest_later", break_rest_with_stdio },
 	{ "root_read_only", break_read_only },
 	{ "pts_fd", break_pts },
-	{ "kit_ns_fd", break_kit_ns_with_shm },
-	{ "kit_ns_fd", break_kit_ns },
+	{ "kit_ns_fd", break_prepared_ns_with_shm },
+	{ "kit_ns_fd", break_prepared_ns },
 	{ "terminal", break_terminal },
 	{ "shm_fd", break_shm },
 	{ "argv", break_argv },

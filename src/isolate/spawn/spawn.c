@@ -248,7 +248,7 @@ static int spawn_prepare(struct spawn *sp, struct error *err)
 
 static bool spawn_joins(const struct isolate_plan *p)
 {
-	if (p->kit_ns_fd >= 0 || p->user_fd >= 0)
+	if (p->prepared_ns_fd >= 0 || p->user_fd >= 0)
 		return true;
 	for (int i = 0; i < ISOLATE_NS_COUNT; i++)
 		if (p->ns[i] == ISOLATE_JOIN)
@@ -283,7 +283,7 @@ static pid_t spawn_clone3(struct isolate_steps *s, int *ret_pidfd)
 			spaces |= isolate_ns_flag((enum isolate_ns)i);
 	if (s->mount_ns_fd >= 0)
 		spaces |= CLONE_NEWNS;
-	if (p->kit_ns_fd >= 0)
+	if (p->prepared_ns_fd >= 0)
 		spaces &= ~(uint64_t)CLONE_NEWNS;
 	args.flags |= spaces;
 	if (p->cgroup_fd >= 0) {

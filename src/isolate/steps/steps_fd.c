@@ -73,7 +73,7 @@ int isolate_step_close(struct isolate_steps *s, struct error *err)
 	steps_fds_add(&set, s->shm_fd);
 	steps_fds_add(&set, s->mount_ns_fd);
 	steps_fds_add(&set, p->pts_fd);
-	steps_fds_add(&set, p->kit_ns_fd);
+	steps_fds_add(&set, p->prepared_ns_fd);
 	steps_fds_add(&set, p->user_fd);
 	steps_fds_add(&set, s->root_fd);
 	steps_fds_add(&set, s->exec_fd);

@@ -117,8 +117,8 @@ int isolate_step_join(struct isolate_steps *s, struct error *err)
 		    setns(s->plan->ns_fd[kind], steps_joins[i].flag) < 0)
 			return error_set(err, -errno, "%s", steps_joins[i].name);
 	}
-	if (s->plan->kit_ns_fd >= 0 && setns(s->plan->kit_ns_fd, CLONE_NEWNS) < 0)
-		return error_set(err, -errno, "the mount namespace of a kit");
+	if (s->plan->prepared_ns_fd >= 0 && setns(s->plan->prepared_ns_fd, CLONE_NEWNS) < 0)
+		return error_set(err, -errno, "the mount namespace of a prepared set");
 	return 0;
 }
 

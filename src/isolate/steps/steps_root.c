@@ -18,7 +18,7 @@
 #include "isolate/mount/mount.h"
 #include "isolate/plan/rest.h"
 #include "isolate/spawn/give.h"
-#include "isolate/spawn/kit.h"
+#include "isolate/spawn/prepared.h"
 #include "isolate/spawn/pty.h"
 #include "isolate/steps/steps_point.h"
 #include "isolate/tree/dev.h"
@@ -33,9 +33,9 @@
  * on "/", where it covers the old one; everything is mounted below it by descriptor; pivot_root()
  * exchanges the two, and the old one is detached. A tree can lie on the directory that it is a copy
  * of instead (root_place): others reach it there by the name that they know. Where the namespace is
- * that of a kit, there is nothing to be covered or detached, and /dev and /sys are there already;
- * with /proc they are made ready before the root is taken, and moved into it: whoever makes the
- * root has that time.
+ * that of a prepared set, there is nothing to be covered or detached, and /dev and /sys are there
+ * already; with /proc they are made ready before the root is taken, and moved into it: whoever
+ * makes the root has that time.
  *
  * An image is hostile. It gets a say in three names only, /proc, /dev and /sys: each is opened in
  * the root without following a link and must be a directory (it is made where it is missing). All
@@ -100,10 +100,10 @@ static int root_dev(struct isolate_steps *s, int place_fd, struct error *err)
 									PTY_GROUP) };
 	_cleanup_fd_ int target = -1;
 
-	if (p->kit_ns_fd >= 0 && !isolate_plan_has_dev(p))
+	if (p->prepared_ns_fd >= 0 && !isolate_plan_has_dev(p))
 		return root_target(place_fd, "dev", err);
-	if (p->kit_ns_fd >= 0 && umount2("/dev", MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
-		return error_set(err, -errno, "take the /dev of a kit away");
+	if (p->prepared_ns_fd >= 0 && umount2("/dev", MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+		return error_set(err, -errno, "take the /dev of a prepared set away");
 	target = root_target(place_fd, "dev", err);
 	return target < 0 ? target : place_dev(target, &plan, err);
 }
@@ -118,8 +118,8 @@ static int root_sys(struct isolate_steps *s, int place_fd, struct error *err)
 	target = root_target(place_fd, "sys", err);
 	if (target < 0)
 		return target;
-	fd = s->plan->kit_ns_fd >= 0 ? TAKE_FD(target)
-				     : place_sys(target, s->plan->writable_sys, err);
+	fd = s->plan->prepared_ns_fd >= 0 ? TAKE_FD(target)
+					  : place_sys(target, s->plan->writable_sys, err);
 	if (fd < 0)
 		return fd;
 	/* In the spawner's cgroup namespace the mount would show its groups, so there is none. */
@@ -140,7 +140,7 @@ _Static_assert(ARRAY_SIZE(root_part_names) == TREE_PART_COUNT, "each part has it
 /* Makes the parts below place_fd, masked. */
 static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd, struct error *err)
 {
-	bool has_kit = s->plan->kit_ns_fd >= 0;
+	bool has_prepared = s->plan->prepared_ns_fd >= 0;
 	_cleanup_fd_ int null_fd = -1;
 	_cleanup_fd_ int empty_fd = -1;
 
@@ -158,14 +158,15 @@ static int root_make_parts(struct isolate_steps *s, int *part_fds, int place_fd,
 	null_fd = dev_open_null(part_fds[TREE_DEV], err);
 	if (null_fd < 0)
 		return null_fd;
-	if (has_kit) {
-		empty_fd = sysio_openat(place_fd, ISOLATE_KIT_EMPTY,
+	if (has_prepared) {
+		empty_fd = sysio_openat(place_fd, ISOLATE_PREPARED_EMPTY,
 					O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 		if (empty_fd < 0)
-			return error_set(err, -errno, "open the empty directory of the kit");
+			return error_set(err, -errno,
+					 "open the empty directory of the prepared set");
 	}
-	return mask_apply(part_fds[TREE_PROC], has_kit ? -1 : part_fds[TREE_SYS], null_fd, empty_fd,
-			  err);
+	return mask_apply(part_fds[TREE_PROC], has_prepared ? -1 : part_fds[TREE_SYS], null_fd,
+			  empty_fd, err);
 }
 
 static int root_receive(struct isolate_steps *s)
@@ -229,16 +230,16 @@ static int root_make_here(struct isolate_steps *s, int *part_fds, struct error *
 	return r < 0 ? r : root_make_parts(s, part_fds, s->root_fd, err);
 }
 
-/* In the namespace of a kit the parts have places of their own, so they are made before the root,
- * which may still be on its way, and moved into it. */
-static int root_make_ahead(struct isolate_steps *s, int *part_fds, struct error *err)
+/* In the namespace of a prepared set the parts have places of their own, so they are made before
+ * the root, which may still be on its way, and moved into it. */
+static int root_make_early(struct isolate_steps *s, int *part_fds, struct error *err)
 {
 	_cleanup_fd_ int place_fd =
 		sysio_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	int r;
 
 	if (place_fd < 0)
-		return error_set(err, -errno, "open the root of the kit");
+		return error_set(err, -errno, "open the root of the prepared set");
 	r = root_make_parts(s, part_fds, place_fd, err);
 	if (r == 0)
 		r = root_attach(s, err);
@@ -252,8 +253,8 @@ static int root_container(struct isolate_steps *s, struct error *err)
 	int part_fds[TREE_PART_COUNT] = { -1, -1, -1 };
 	int r;
 
-	if (s->plan->kit_ns_fd >= 0)
-		r = root_make_ahead(s, part_fds, err);
+	if (s->plan->prepared_ns_fd >= 0)
+		r = root_make_early(s, part_fds, err);
 	else
 		r = root_make_here(s, part_fds, err);
 	if (r >= 0 && s->mount_fds)
@@ -397,9 +398,9 @@ static int root_leave(struct isolate_steps *s, struct error *err)
 
 static int root_enter(struct isolate_steps *s, struct error *err)
 {
-	/* Below the new root is nothing but the empty file system of a kit, which no name leads
-	 * to: where ".." or a namespace begins again, the kernel goes to what is on top. */
-	if (s->plan->kit_ns_fd >= 0)
+	/* Below the new root is nothing but the empty file system of a prepared set, which no name
+	 * leads to: where ".." or a namespace begins again, the kernel goes to what is on top. */
+	if (s->plan->prepared_ns_fd >= 0)
 		return root_change(s->root_fd, err);
 	if (s->mount_ns_fd >= 0)
 		return root_leave(s, err);
@@ -441,8 +442,8 @@ int isolate_step_root(struct isolate_steps *s, struct error *err)
 		return root_new_proc(err);
 	if (s->plan->ns[ISOLATE_NS_MOUNT] != ISOLATE_NEW && s->mount_ns_fd < 0)
 		return 0;
-	/* That of a kit is. */
-	if (s->plan->kit_ns_fd < 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	/* That of a prepared set is. */
+	if (s->plan->prepared_ns_fd < 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return error_set(err, -errno, "make the mounts private");
 	if (s->plan->root == ISOLATE_ROOT_KEEP)
 		return 0;

@@ -8,7 +8,7 @@
  * Hides what a container must not see of the kernel, and makes read-only what it must not write
  * (security.md 4.3); private to this area. The descriptors are mounts that this process has made
  * and attached itself, so no name on the way is under an image's control; -1 leaves one out, since
- * each has its turn somewhere else (isolate/spawn/kit.h). null_fd: the container's /dev/null,
+ * each has its turn somewhere else (isolate/spawn/prepared.h). null_fd: the container's /dev/null,
  * verified. empty_fd: what mask_make_empty() has mounted on this directory; -1: made where it is
  * needed.
  */

@@ -8,8 +8,8 @@
 
 /*
  * The contents of /dev and /sys of a container, mounted on a directory; private to this area. Made
- * by the container's own process, or ahead of it (isolate/spawn/kit.h): in the namespaces that they
- * are to show, with umask 0. The working directory is another one afterwards.
+ * by the container's own process, or ahead of it (isolate/spawn/prepared.h): in the namespaces that
+ * they are to show, with umask 0. The working directory is another one afterwards.
  */
 
 struct place_dev_plan {

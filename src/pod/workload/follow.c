@@ -101,7 +101,7 @@ static void workload_on_instance_end(struct workload *w, const struct instance *
 	if (!workload_has_ended(w))
 		workload_lose(w, reason);
 	/* The answer to what was asked of its keeper does not come any more. */
-	if (w->kind != WORKLOAD_POD && w->taking_down)
+	if (w->kind != WORKLOAD_POD && w->image_job_down)
 		workload_taken_down(w);
 	if (i->state == INSTANCE_GONE)
 		w->instance = NULL;

@@ -121,7 +121,7 @@ static void workload_reason(struct workload *w, const char *reason)
 
 void workload_taken_down(struct workload *w)
 {
-	w->taking_down = false;
+	w->image_job_down = false;
 	w->taken_down = true;
 	if (w->n_disks == 0)
 		remote_drop_disks(w);
@@ -138,7 +138,7 @@ static void workload_on_instance_gone(void *userdata, struct instance *i, const 
 		workload_taken_down(w);
 		return;
 	}
-	w->taking_down = false;
+	w->image_job_down = false;
 	loop_timer_set(&w->timer, WORKLOAD_TAKE_DOWN_AGAIN);
 }
 
@@ -159,7 +159,7 @@ static void workload_take_down_machine(struct workload *w)
 		workload_taken_down(w);
 		return;
 	}
-	w->taking_down = false;
+	w->image_job_down = false;
 	loop_timer_set(&w->timer, WORKLOAD_MACHINE_AGAIN);
 }
 
@@ -168,10 +168,10 @@ static void workload_take_down(struct workload *w)
 {
 	struct peer *peer = workload_peer(w);
 
-	if (w->taken_down || w->taking_down)
+	if (w->taken_down || w->image_job_down)
 		return;
 	FAILPOINT_BEFORE("workload.down");
-	w->taking_down = true;
+	w->image_job_down = true;
 	if (w->kind == WORKLOAD_POD && w->instance)
 		instance_stop(w->instance, workload_on_instance_gone, w);
 	else if (w->kind == WORKLOAD_VM)

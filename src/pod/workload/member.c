@@ -157,7 +157,7 @@ static bool member_remove(struct pod_container *c)
 	struct workload *w = c->workload;
 	struct peer *peer = workload_peer(w);
 
-	if (c->phase != POD_CONTAINER_STARTED || !peer || w->taking_down || w->taken_down)
+	if (c->phase != POD_CONTAINER_STARTED || !peer || w->image_job_down || w->taken_down)
 		return true;
 	c->phase = POD_CONTAINER_REMOVING;
 	w->n_removing++;

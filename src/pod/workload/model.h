@@ -349,7 +349,7 @@ struct workload {
 	bool volumes_dropped;    /* that was begun */
 	struct list volumes_leaving;
 	bool taken_down; /* nothing of it lives in a keeper any more */
-	bool taking_down;
+	bool image_job_down;
 	bool adopted;
 	struct foreign *machine;             /* of kind vm; NULL: it has not begun, or is gone */
 	struct hosted_wish *wish;            /* its specification, until it is up */

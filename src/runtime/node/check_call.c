@@ -5,15 +5,15 @@
 #include <stdlib.h>
 
 #include "api/nacre.pb-c.h"
-#include "base/memory/tally.h"
+#include "base/memory/inventory.h"
 #include "base/text/str.h"
-#include "image/content/tally.h"
+#include "image/content/image_inventory.h"
 #include "image/image.h"
 #include "image/rootfs/limited.h"
-#include "instance/tally.h"
+#include "instance/instance_inventory.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
-#include "pod/workload/tally.h"
+#include "pod/workload/workload_inventory.h"
 #include "runtime/node/look.h"
 #include "runtime/services.h"
 #include "vm/disk/disks.h"
@@ -38,7 +38,7 @@ struct check_call {
 	struct node_service *service;
 	struct pool_work work;
 	struct loop_timer timer;
-	struct tally tally;
+	struct inventory inventory;
 	struct map found; /* keys of the rounds before, in `memory` */
 	struct arena memory;
 	unsigned round;
@@ -60,7 +60,7 @@ static void check_call_free(struct check_call *c)
 		rpc_call_on_cancel(c->call, NULL, NULL);
 	list_remove(&c->link);
 	loop_timer_done(&c->timer);
-	tally_done(&c->tally);
+	inventory_done(&c->inventory);
 	map_done(&c->found);
 	arena_done(&c->memory);
 	free(c);
@@ -90,7 +90,7 @@ static void check_call_cancelled(struct rpc_call *call, void *data)
 
 /* ---- the answer ---- */
 
-static Nacre__V1__Finding *check_finding(struct arena *a, const struct tally_finding *f)
+static Nacre__V1__Finding *check_finding(struct arena *a, const struct inventory_finding *f)
 {
 	Nacre__V1__Finding *m = arena_zalloc(a, 1, sizeof(*m));
 
@@ -105,7 +105,7 @@ static Nacre__V1__Finding *check_finding(struct arena *a, const struct tally_fin
 }
 
 /* Keeps what this round has found, and of that answers with what the round before found too. */
-static bool check_note(void *userdata, const struct tally_finding *f)
+static bool check_note(void *userdata, const struct inventory_finding *f)
 {
 	struct check_answer *answer = userdata;
 	struct check_call *c = answer->check;
@@ -137,8 +137,8 @@ static bool check_judge(struct check_call *c, struct error *err)
 					       sizeof(*answer.message.findings));
 	answer.failed = !answer.message.findings;
 	if (!answer.failed)
-		tally_each(&c->tally, check_note, &answer);
-	if (answer.failed || c->tally.incomplete)
+		inventory_each(&c->inventory, check_note, &answer);
+	if (answer.failed || c->inventory.incomplete)
 		(void)error_set(err, -ENOMEM, "compare the records with the kernel");
 	map_done(&c->found);
 	arena_done(&c->memory);
@@ -164,7 +164,8 @@ static void check_disks(struct check_call *c)
 	if (c->err.code || disks_strangers(c->service->root_fd, &names, &c->err) < 0)
 		return;
 	for (size_t i = 0; names && names[i]; i++)
-		tally_fault(&c->tally, "disk", "", names[i], "it is there, and is no whole disk");
+		inventory_fault(&c->inventory, "disk", "", names[i],
+				"it is there, and is no whole disk");
 }
 
 static void check_run(struct pool_work *work)
@@ -177,9 +178,9 @@ static void check_run(struct pool_work *work)
 		.cgroup_fd = s->cgroup_fd,
 	};
 
-	(void)look_take(&look, &c->tally, &c->err);
+	(void)look_take(&look, &c->inventory, &c->err);
 	check_disks(c);
-	limited_tally(image_containers_fd(s->images), &c->tally);
+	limited_inventory(image_containers_fd(s->images), &c->inventory);
 }
 
 static void check_done(struct pool_work *work)
@@ -194,13 +195,13 @@ static void check_done(struct pool_work *work)
 	}
 	c->round++;
 	if (!err.code) {
-		instances_tally(s->instances, &c->tally);
-		c->root_read = image_store_tally(s->images, &c->tally, &err) > 0;
+		instances_inventory(s->instances, &c->inventory);
+		c->root_read = image_store_inventory(s->images, &c->inventory, &err) > 0;
 		if (!err.code)
-			(void)workloads_tally(s->workloads, &c->tally, &err);
+			(void)workloads_inventory(s->workloads, &c->inventory, &err);
 	}
 	if (!err.code && !check_judge(c, &err) && !err.code) {
-		tally_done(&c->tally);
+		inventory_done(&c->inventory);
 		loop_timer_set(&c->timer, CHECK_INTERVAL);
 		return;
 	}
@@ -244,7 +245,7 @@ void check_call_start(struct rpc_call *call, struct node_service *service)
 	};
 	list_init(&c->link);
 	list_add_tail(&service->checks, &c->link);
-	tally_init(&c->tally);
+	inventory_init(&c->inventory);
 	loop_timer_init(&c->timer, service->loop, check_again);
 	rpc_call_on_cancel(call, check_call_cancelled, c);
 	pool_submit(service->pool, &c->work);

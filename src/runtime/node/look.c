@@ -10,7 +10,7 @@
 
 #include "base/file/fd.h"
 #include "base/file/sysio.h"
-#include "base/memory/tally.h"
+#include "base/memory/inventory.h"
 #include "base/text/str.h"
 #include "net/port/port.h"
 
@@ -53,7 +53,7 @@ static bool look_is_populated(int group_fd)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): not deeper than LOOK_DEPTH_MAX */
-static int look_groups(struct tally *t, int parent_fd, const char *name, const char *path,
+static int look_groups(struct inventory *t, int parent_fd, const char *name, const char *path,
 		       unsigned depth)
 {
 	_cleanup_(look_close_dir) DIR *dir = NULL;
@@ -63,9 +63,9 @@ static int look_groups(struct tally *t, int parent_fd, const char *name, const c
 	if (!dir)
 		return r == -ENOENT || r == -ENODEV ? 0 : r;
 	if (*path) {
-		tally_seen(t, "cgroup", path);
+		inventory_seen(t, "cgroup", path);
 		if (look_is_populated(dirfd(dir)))
-			tally_seen(t, "processes", path);
+			inventory_seen(t, "processes", path);
 	}
 	if (depth == LOOK_DEPTH_MAX)
 		return 0;
@@ -87,7 +87,7 @@ static int look_groups(struct tally *t, int parent_fd, const char *name, const c
 
 /* ---- directories ---- */
 
-static int look_names(struct tally *t, const char *kind, int dir_fd, const char *name)
+static int look_names(struct inventory *t, const char *kind, int dir_fd, const char *name)
 {
 	_cleanup_(look_close_dir) DIR *dir = NULL;
 	int r;
@@ -101,13 +101,13 @@ static int look_names(struct tally *t, const char *kind, int dir_fd, const char 
 		if (!e)
 			return 0;
 		if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-			tally_seen(t, kind, e->d_name);
+			inventory_seen(t, kind, e->d_name);
 	}
 }
 
 /* The sockets of a keeper, or of what stands in front of it (instance/provider.h), without the file
  * for its last words. */
-static void look_sockets(struct tally *t, int run_fd, const char *dir)
+static void look_sockets(struct inventory *t, int run_fd, const char *dir)
 {
 	static const char *const names[] = { "rpc.sock", "fd.sock", "gate.sock", "qmp.sock" };
 
@@ -119,13 +119,13 @@ static void look_sockets(struct tally *t, int run_fd, const char *dir)
 			continue;
 		fd = sysio_openat(run_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 		if (fd >= 0)
-			tally_seen(t, "socket", path);
+			inventory_seen(t, "socket", path);
 		(void)fd_close(fd);
 	}
 }
 
 /* One for each that has processes of its own: `of` is "i" or "machines". */
-static int look_places(struct tally *t, int run_fd, const char *of)
+static int look_places(struct inventory *t, int run_fd, const char *of)
 {
 	_cleanup_(look_close_dir) DIR *dir = NULL;
 	int r;
@@ -142,19 +142,19 @@ static int look_places(struct tally *t, int run_fd, const char *of)
 		if (str_eq(e->d_name, ".") || str_eq(e->d_name, "..") ||
 		    str_printf(path, sizeof(path), "%s/%s", of, e->d_name) < 0)
 			continue;
-		tally_seen(t, "directory", path);
+		inventory_seen(t, "directory", path);
 		look_sockets(t, run_fd, path);
 	}
 }
 
-static int look_run(struct tally *t, int run_fd)
+static int look_run(struct inventory *t, int run_fd)
 {
 	_cleanup_fd_ int node_fd = -1;
 	int r;
 
 	node_fd = sysio_openat(run_fd, "node", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (node_fd >= 0) {
-		tally_seen(t, "directory", "node");
+		inventory_seen(t, "directory", "node");
 		look_sockets(t, run_fd, "node");
 	}
 	r = look_places(t, run_fd, "i");
@@ -193,7 +193,7 @@ static char *look_mount_point(char *line)
 	return word;
 }
 
-void look_mounts(struct tally *t, char *mountinfo, const char *dir)
+void look_mounts(struct inventory *t, char *mountinfo, const char *dir)
 {
 	size_t n = strlen(dir);
 	char *save = NULL;
@@ -204,11 +204,11 @@ void look_mounts(struct tally *t, char *mountinfo, const char *dir)
 
 		if (point && strncmp(point, dir, n) == 0 && point[n] == '/' &&
 		    strchr(point + n + 1, '/'))
-			tally_seen(t, "mount", point);
+			inventory_seen(t, "mount", point);
 	}
 }
 
-static int look_mounts_of(struct tally *t, int dir_fd)
+static int look_mounts_of(struct inventory *t, int dir_fd)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_str_ char *text = NULL;
@@ -231,17 +231,17 @@ static int look_mounts_of(struct tally *t, int dir_fd)
 	return 0;
 }
 
-static int look_ports(struct tally *t, struct error *err)
+static int look_ports(struct inventory *t, struct error *err)
 {
 	char thing[IF_NAMESIZE + 8];
 	struct port_seen *seen = NULL;
 	size_t n = 0;
 	int r = port_list(&seen, &n, err);
 
-	tally_may_below(t, "port", "ports");
+	inventory_may_below(t, "port", "ports");
 	for (size_t i = 0; i < n && r == 0; i++) {
 		(void)str_printf(thing, sizeof(thing), "ports/%s", seen[i].name);
-		tally_seen(t, "port", thing);
+		inventory_seen(t, "port", thing);
 	}
 	free(seen);
 	return r;
@@ -249,7 +249,7 @@ static int look_ports(struct tally *t, struct error *err)
 
 /* ---- all of it ---- */
 
-int look_take(const struct look *l, struct tally *t, struct error *err)
+int look_take(const struct look *l, struct inventory *t, struct error *err)
 {
 	static const struct {
 		const char *kind, *name;

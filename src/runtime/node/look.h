@@ -4,7 +4,7 @@
 
 #include "base/log/error.h"
 
-struct tally;
+struct inventory;
 
 /*
  * The kernel's objects of a node: its half of the check. Reads directories, so it is called on a
@@ -24,10 +24,10 @@ struct look {
 };
 
 /* A directory that is gone meanwhile, or was never made, is empty. */
-int look_take(const struct look *l, struct tally *t, struct error *err);
+int look_take(const struct look *l, struct inventory *t, struct error *err);
 
 /* Adds the mount points of `mountinfo` that lie deeper than directly inside `dir`: a mount that the
  * user made as "layers" or "containers" does not count. Destroys the text. */
-void look_mounts(struct tally *t, char *mountinfo, const char *dir);
+void look_mounts(struct inventory *t, char *mountinfo, const char *dir);
 
 #endif

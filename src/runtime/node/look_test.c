@@ -9,24 +9,24 @@
 #include "base/file/fd.h"
 #include "base/file/rootfd.h"
 #include "base/memory/buf.h"
-#include "base/memory/tally.h"
+#include "base/memory/inventory.h"
 #include "base/text/str.h"
 #include "unit.h"
 
-static bool note(void *userdata, const struct tally_finding *f)
+static bool note(void *userdata, const struct inventory_finding *f)
 {
 	CHECK(buf_addf(userdata, "%s %s\n", f->kind, f->name) == 0);
 	return true;
 }
 
 /* Nothing of it is recorded: the findings are what was seen. */
-static char *seen(struct tally *t)
+static char *seen(struct inventory *t)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 
 	CHECK(buf_add_str(&b, "") == 0);
-	tally_each(t, note, &b);
-	tally_done(t);
+	inventory_each(t, note, &b);
+	inventory_done(t);
 	return buf_take_str(&b);
 }
 
@@ -39,9 +39,9 @@ static void mounts(void)
 		      "26 22 0:24 / /var/lib/nacre2/a/b rw - tmpfs x rw\n"
 		      "27 22 0:25 / /var/lib/nacre/logs/with\\040blank rw - tmpfs x rw\n";
 	_cleanup_str_ char *said = NULL;
-	struct tally t;
+	struct inventory t;
 
-	tally_init(&t);
+	inventory_init(&t);
 	look_mounts(&t, text, "/var/lib/nacre");
 	said = seen(&t);
 	CHECK_STR(said, "mount /var/lib/nacre/containers/1/upper\n"
@@ -61,12 +61,12 @@ static void directories(void)
 	_cleanup_str_ char *said = NULL;
 	struct error err = ERROR_INIT;
 	struct look look;
-	struct tally t;
+	struct inventory t;
 
 	CHECK(mkdtemp(name));
 	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK(fd >= 0);
-	tally_init(&t);
+	inventory_init(&t);
 	groups_fd = make(fd, "groups");
 	CHECK(groups_fd >= 0);
 	look = (struct look){ .root_fd = fd, .run_fd = fd, .cgroup_fd = fd };

@@ -13,7 +13,7 @@ static void info(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	const struct node_service *s = userdata;
 	Nacre__V1__InfoResponse m = NACRE__V1__INFO_RESPONSE__INIT;
 	Nacre__V1__MachinePool pool = NACRE__V1__MACHINE_POOL__INIT;
-	struct provider_ahead ahead;
+	struct provider_warm ahead;
 	struct utsname name;
 
 	(void)request;
@@ -27,7 +27,7 @@ static void info(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	m.started_at = s->started_at;
 	m.lacks = (char **)(uintptr_t)s->lacks;
 	m.n_lacks = s->n_lacks;
-	instances_look_ahead(s->instances, &ahead);
+	instances_look_warm(s->instances, &ahead);
 	pool.size = ahead.wanted;
 	pool.waiting = ahead.waiting;
 	pool.memory = ahead.memory;

@@ -8,7 +8,7 @@
  * such a one must get those that lie below it, which whoever unpacks a layer does not see. The
  * unpacking helper marks it and writes its path, ended by NUL, into a file in the root of the
  * layer: "" for the root itself. No entry of an archive can have that file's name, nor is the mark
- * one that an overlay shows. The core gives the directories what they lack (image/rootfs/mend.h),
+ * one that an overlay shows. The core gives the directories what they lack (image/rootfs/repair.h),
  * and takes file and marks away.
  */
 #define IMPLIED_FILE ".wh..wh.nacre-implied"
