@@ -201,6 +201,14 @@ class OnNetworks(nacre_test.NodeTest):
         flushed = subprocess.run(["nft", "flush", "ruleset"], capture_output=True, check=False)
         self.assertEqual((before, 0), (rules(), flushed.returncode))
 
+    def test_the_rules_can_be_saved_and_loaded(self):
+        """`nft list ruleset` is what administrators save: nft takes it again, in another network namespace."""
+        self.run_pod("web")
+        flags = re.compile(r"^\tflags (owner|persist)[a-z, ]*\n", re.M)
+        listed = subprocess.run(["nft", "list", "table", "inet", "nacre"], check=True, capture_output=True, text=True).stdout
+        links = "".join(f"ip link add {name} type bridge; " for name in ports())
+        subprocess.run(["unshare", "--net", "sh", "-ec", links + "nft -f -"], input=flags.sub("", listed), text=True, check=True)
+
     def test_walls(self):
         """What a pod cannot reach."""
         self.run_pod("web")

@@ -113,7 +113,7 @@ enum filter_chain {
 
 static const struct filter_chain_row filter_chains[] = {
 	[CHAIN_RAW] = { "raw", "filter", NF_INET_PRE_ROUTING, -300 },
-	[CHAIN_LIMIT] = { "limit", "filter", NF_INET_PRE_ROUTING, -150 },
+	[CHAIN_LIMIT] = { "connections", "filter", NF_INET_PRE_ROUTING, -150 },
 	[CHAIN_INPUT] = { "input", "filter", NF_INET_LOCAL_IN, 0 },
 	[CHAIN_FORWARD] = { "forward", "filter", NF_INET_FORWARD, 0 },
 	[CHAIN_OUTPUT] = { "output", "filter", NF_INET_LOCAL_OUT, 0 },

@@ -55,6 +55,7 @@ static unsigned plug_free_eth(const struct workload *w)
 int plug_reserve_one(struct workload *w, struct networks *networks, const struct network_wish *wish,
 		     struct attachment **ret, struct error *err)
 {
+	const struct attachment *on = attachment_on(w->attachment, wish->network);
 	struct network_wish own = *wish;
 	unsigned eth = plug_free_eth(w);
 	int r;
@@ -62,7 +63,12 @@ int plug_reserve_one(struct workload *w, struct networks *networks, const struct
 	own.id = w->id;
 	own.of_machine = plug_is_of_machine(w);
 	own.pod = own.pod ? own.pod : w->path;
-	if (attachment_on(w->attachment, own.network))
+	if (on && on->is_half)
+		return error_refuse(err, ERROR_UNAVAILABLE,
+				    "%s is being taken off the network %s, which a change before "
+				    "had left half done; try again",
+				    w->path, own.network);
+	if (on)
 		return error_field(err, ERROR_EXISTS, "network", "%s is on the network %s already",
 				   w->path, own.network);
 	if (own.of_machine && eth >= GUEST_END_MAX)
