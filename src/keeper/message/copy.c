@@ -199,6 +199,15 @@ static void copy_call_judge(struct error *err)
 			err->kind = table[i].kind;
 }
 
+/* On a thread, at the end of a step. The last one closes what is open: whoever hears the answer can
+ * do with the files what he wants. */
+static void copy_call_step_over(struct copy_call *c)
+{
+	copy_call_judge(&c->err);
+	if (c->ended || c->err.code)
+		copy_call_close(c);
+}
+
 static int copy_from_add(struct copy_call *c, const Nacre__V1__CopyFromResponse *m)
 {
 	uint32_t len = (uint32_t)nacre__v1__copy_from_response__get_packed_size(m);
@@ -265,7 +274,7 @@ static void copy_from_run(struct pool_work *work)
 	while (r >= 0 && !c->ended && c->bytes.len < COPY_STEP)
 		r = c->in_file ? copy_from_data(c, piece) : copy_from_entry(c);
 	free(piece);
-	copy_call_judge(&c->err);
+	copy_call_step_over(c);
 }
 
 /* 0 or a negative errno. */
@@ -366,7 +375,7 @@ static void copy_to_run(struct pool_work *work)
 	if (r == 0 && c->ended)
 		(void)tree_sink_finish(c->sink, &c->err);
 	isolate_ids_leave(&c->ids);
-	copy_call_judge(&c->err);
+	copy_call_step_over(c);
 }
 
 static int copy_to_take_entry(struct copy_call *c, const Nacre__V1__CopyEntry *e)

@@ -328,7 +328,7 @@ static int record_fill(void *data, const struct run_container *r)
 	int ret;
 
 	if (r->state < 0 || r->state >= CONTAINER_STATE_COUNT || walk->n >= walk->w->n_containers ||
-	    (*r->role && !str_eq(r->role, "init")) ||
+	    (*r->role && !str_eq(r->role, "init") && !str_eq(r->role, "debug")) ||
 	    restart_policy_of(r->restart) == RESTART_POLICY_COUNT)
 		return error_set(walk->err, -EBADMSG, "the record of container %s", r->id);
 	c = walk->w->containers[walk->n++];
