@@ -14,6 +14,7 @@
 #include "base/memory/buf.h"
 #include "base/text/str.h"
 #include "cell/layer/bed_test.h"
+#include "cell/layer/keeper_model.h"
 #include "unit.h"
 
 static struct bed bed;
@@ -385,7 +386,7 @@ static void next_cell_from_warm_pool(void)
 	n = start(&s);
 	CHECK_INT(bed_wait(b, n)->exit_code, 0);
 	/* That of the first cell, and the one ahead. */
-	BED_UNTIL(b, held_networks(name) == 2);
+	BED_UNTIL(b, b->keeper->warm_pool.state == WARM_POOL_READY);
 	CHECK_INT(held_networks(name), 2);
 	remove_cell("first");
 	CHECK_INT(held_networks(before), 1);

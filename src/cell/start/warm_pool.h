@@ -19,9 +19,11 @@
  *   NONE     there is none, and none will be made: nobody has wanted one, or the last one was not
  *            taken for WARM_POOL_LIFE, or cannot be made.
  *   WANTED   it is being made, after WARM_POOL_PAUSE. The client that waits for the answer is
- * runnable then, and so is the container's program; a processor that makes a prepared set would
- * keep one of them waiting. READY    made; let go of after WARM_POOL_LIFE. HELD     there is none,
- * and none is made whatever is wanted: the process is about to become another program, or was.
+ *            runnable then, and so is the container's program; a processor that makes a prepared
+ *            set would keep one of them waiting.
+ *   READY    made; let go of after WARM_POOL_LIFE.
+ *   HELD     there is none, and none is made whatever is wanted: the process is about to become
+ *            another program, or was.
  */
 enum warm_pool_state {
 	WARM_POOL_NONE,
