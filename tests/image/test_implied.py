@@ -193,6 +193,8 @@ class Implied(StoreTest):
             ((file(".wh.d"), file("d")), {"top", "d"}),
             ((file(".wh.d"), file("d"), file("d/.wh.f")), {"top", "d"}),
             ((file("d/.wh..wh..opq"), file("d/.wh.f"), file("d/y")), {"top", "d/", "d/y"}),
+            ((file(".wh..wh..opq"), file("only")), {"only"}),
+            ((file("only"), directory("d/", 0o700), file(".wh..wh..opq"), file(".wh.top")), {"only", "d/"}),
             ((file("d/.wh.f"), file("d/f")), all_names),
             ((file("d/.wh.f"), file("d/f"), hard), all_names | {"d/hard"}),
             ((file("d/.wh.e"), file("d/e/.wh.h"), file("d/e/new")), (all_names - {"d/e/h"}) | {"d/e/new"}),

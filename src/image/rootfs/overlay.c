@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/file/fd.h"
@@ -33,6 +34,7 @@
 #include "isolate/mount/idmap.h"
 
 #define OVERLAY_VALUE_MAX 255
+#define OVERLAY_OPAQUE "user.overlay.opaque"
 
 static int overlay_set(int fs_fd, const char *key, const char *value, struct error *err)
 {
@@ -41,6 +43,13 @@ static int overlay_set(int fs_fd, const char *key, const char *value, struct err
 	if (sysio_fsconfig(fs_fd, command, key, value, 0) < 0)
 		return error_set(err, -errno, "set the overlay's %s", key);
 	return 0;
+}
+
+/* Whether a layer hides all that lies below it. The kernel asks no layer's root for that, so that
+ * the layers below are left out. */
+static bool overlay_is_bottom(const char *layer)
+{
+	return lgetxattr(layer, OVERLAY_OPAQUE, NULL, 0) > 0;
 }
 
 /* alone: there is no upper directory, which one layer is too few for. */
@@ -56,6 +65,8 @@ static int overlay_set_layers_new(int fs_fd, const struct image *image, bool alo
 		r = overlay_set(fs_fd, "lowerdir+", name, err);
 		if (r < 0)
 			return r;
+		if (overlay_is_bottom(name))
+			break;
 	}
 	if (alone || !image->n_layers)
 		r = overlay_set(fs_fd, "lowerdir+", "0", err);
@@ -69,14 +80,18 @@ static int overlay_set_layers_old(int fs_fd, const struct image *image, bool alo
 	size_t len = 0;
 
 	for (size_t i = image->n_layers; i > 0; i--) {
-		int n = str_printf(value + len, sizeof(value) - len, "%s%" PRId64, len ? ":" : "",
-				   image->layers[i - 1]);
+		char name[24];
+		int n;
 
+		(void)str_printf(name, sizeof(name), "%" PRId64, image->layers[i - 1]);
+		n = str_printf(value + len, sizeof(value) - len, "%s%s", len ? ":" : "", name);
 		if (n < 0)
 			return error_refuse(err, ERROR_UNSUPPORTED,
 					    "the kernel cannot join %zu layers (Linux 6.5 can)",
 					    image->n_layers);
 		len += (size_t)n;
+		if (overlay_is_bottom(name))
+			break;
 	}
 	if (alone && len > 0 && str_printf(value + len, sizeof(value) - len, ":0") < 0)
 		return error_refuse(err, ERROR_UNSUPPORTED,
