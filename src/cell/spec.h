@@ -90,7 +90,7 @@ struct container_mount {
 	const char *share;
 	bool read_only; /* of a share */
 	/* Of a share: one of the machine's own, which is empty at first; and that a file is
-	 * mounted, not a directory (isolate/mount/scratch.h). */
+	 * mounted, not a directory (isolate/mount/scratch_dir.h). */
 	bool scratch, one_file;
 	/* Of a descriptor: the device that it is of, or those in the directory, may be opened so
 	 * (isolate/cgroup/devices.h); 0: what every container may open. */

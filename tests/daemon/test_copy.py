@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import tarfile
@@ -66,7 +67,7 @@ class From(CopyTest):
         a, data = found[b"t/a"]
         self.assertEqual((Entry.TYPE_FILE, 0o4711, 12, 34, 5, 10**18, b"hello"), (a.type, a.mode, a.uid, a.gid, a.size, a.mtime, data))
         self.assertEqual((Entry.TYPE_LINK, b"/etc/passwd"), (found[b"t/link"][0].type, found[b"t/link"][0].link_target))
-        self.assertEqual((Entry.TYPE_OTHER, "it is a FIFO"), (found[b"t/fifo"][0].type, found[b"t/fifo"][0].reason))
+        self.assertEqual((Entry.TYPE_FIFO, 0o644, ""), (found[b"t/fifo"][0].type, found[b"t/fifo"][0].mode, found[b"t/fifo"][0].reason))
         self.assertEqual((Entry.TYPE_DIRECTORY, 0o700), (found[b"t/inner"][0].type, found[b"t/inner"][0].mode))
 
     def test_absolute_link_begins_at_the_containers_root(self):
@@ -92,10 +93,10 @@ class From(CopyTest):
 
     def test_what_never_ends(self):
         """A file that grows for ever is copied as it was; a directory deeper than the limit is refused."""
-        self.sh("(while :; do echo more; done) >/grows 2>/dev/null & until [ -s /grows ]; do sleep 0.05; done; cd /; for i in $(seq 80); do mkdir d; cd d; done")
+        self.sh("(while :; do echo more; done) >/grows 2>/dev/null & until [ -s /grows ]; do sleep 0.05; done; cd /; for i in $(seq 260); do mkdir d; cd d; done")
         entry, data = self.copy_from("/grows")[0]
         self.assertEqual(entry.size, len(data))
-        self.assertFails(StatusCode.RESOURCE_EXHAUSTED, lambda: self.copy_from("/d"), "64")
+        self.assertFails(StatusCode.RESOURCE_EXHAUSTED, lambda: self.copy_from("/d"), "256")
 
     def test_reader_that_stops_costs_little(self):
         self.sh("dd if=/dev/zero of=/big bs=1M count=256 2>/dev/null")
@@ -245,11 +246,35 @@ class CommandLine(CopyTest):
         self.assertEqual(self.digest("/etc/hostname"), self.digest(self.local("here")))
 
     def test_what_is_left_out(self):
-        self.sh("mkdir /t; mkfifo /t/fifo; echo x >/t/x")
-        self.assertEqual("nacre: cp: t/fifo is left out: it is a FIFO\n", self.cp("box:/t", self.dir, status=1))
+        self.sh("mkdir /t; echo x >/t/x")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(f"/proc/{self.node.json('inspect', 'box')['containers'][0]['pid']}/root/t/sock")
+        self.assertEqual("nacre: cp: t/sock is left out: it is a socket\n", self.cp("box:/t", self.dir, status=1))
         self.assertEqual(["x"], os.listdir(self.local("t")))
-        os.mkfifo(self.local("t/mine"))
-        self.assertEqual("nacre: cp: t/mine is left out: it is a FIFO\n", self.cp(self.local("t"), "box:/u", status=1))
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(self.local("t/mine"))
+        self.assertEqual("nacre: cp: t/mine is left out: it is a socket\n", self.cp(self.local("t"), "box:/u", status=1))
+
+    def test_fifos_old_times_and_deep_directories(self):
+        """As files and in archives; one that stands in the place of a file is not opened."""
+        deep = "/".join(["d"] * 200)
+        self.sh(f"mkdir -p /t/{deep}; cd /t; mkfifo -m 620 fifo; chown 12:34 fifo; touch -d @1000000000 fifo; echo x >old; echo end >{deep}/end;"
+                "touch -d @-1000 old")
+        self.cp("-a", "box:/t", self.dir)
+        st = os.lstat(self.local("t/fifo"))
+        self.assertEqual((stat.S_IFIFO | 0o620, 12, 34, 10**9), (st.st_mode, st.st_uid, st.st_gid, int(st.st_mtime)))
+        self.assertEqual(0, os.stat(self.local("t/old")).st_mtime_ns)
+        with open(self.local(f"t/{deep}/end"), encoding="ascii") as f:
+            self.assertEqual("end\n", f.read())
+        archive = subprocess.run([nacre_test.BINARY, "--socket", self.node.socket, "cp", "box:/t", "-"], check=True, stdout=subprocess.PIPE).stdout
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            self.assertTrue(tar.getmember("t/fifo").isfifo())
+            self.assertEqual((0, 0o620), (tar.getmember("t/old").mtime, tar.getmember("t/fifo").mode))
+        self.sh("mkdir /u; echo file >/u/fifo")
+        subprocess.run([nacre_test.BINARY, "--socket", self.node.socket, "cp", "-", "box:/u"], check=True, input=archive)
+        self.assertEqual("prw--w----", self.sh("ls -l /u/t/fifo")[:10])
+        self.cp(self.local("t/fifo"), "box:/u/fifo")
+        self.assertEqual("p", self.sh("ls -l /u/fifo")[:1])
 
     def test_mistakes(self):
         for words, text in ((["a", "b"], "one of the two"), (["x:/a", "y:/b"], "one of the two"), (["box:no/etc", "."], "/no/etc"), (["-", "-"], "one of the two"),
@@ -467,7 +492,7 @@ class CommandLine(CopyTest):
         for members, text in (
                 ([("../out/x", reg, b"new")], '".."'), ([("a/../../out/x", reg, b"new")], '".."'), ([("l/x", reg, b"new")], "directory"),
                 ([("k", sym, "/out"), ("k/x", reg, b"new")], "directory"), ([("h", hard, "../out/x")], '".."'), ([("h", hard, "l/x")], "hard link"),
-                ([("h", hard, "no")], "hard link"), ([("/".join("d" * 70), reg, b"")], "deeper")):
+                ([("h", hard, "no")], "hard link"), ([("/".join("d" * 300), reg, b"")], "deeper")):
             with self.subTest(members=members):
                 status, error = self.cp_in(self.archive(*members))
                 self.assertEqual(125, status)

@@ -22,10 +22,11 @@ enum tree_type {
 	TREE_DIRECTORY, /* before what is in it */
 	TREE_LINK,      /* symbolic */
 	TREE_HARD_LINK, /* another name of a file that was told of before: `target` is its path */
+	TREE_FIFO,      /* made, never opened */
 	TREE_OTHER,     /* is told of, and not copied */
 };
 
-#define TREE_DEPTH_MAX 64
+#define TREE_DEPTH_MAX 256
 #define TREE_PATH_MAX 4096
 #define TREE_EXTENTS_MAX 65536 /* of a file with holes; past it, its end is one extent */
 #define TREE_LINKS_MAX                                                                             \
@@ -45,7 +46,7 @@ struct tree_entry {
 	mode_t mode; /* 07777 */
 	uid_t uid;
 	gid_t gid;
-	uint64_t mtime;     /* wall clock, nanoseconds */
+	uint64_t mtime;     /* wall clock, nanoseconds; what lies before 1970 is 0 */
 	uint64_t size;      /* of a file */
 	const char *target; /* of a link */
 	/* Of a file: where its data belong, in order and apart from each other; the rest of `size`

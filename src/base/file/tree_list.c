@@ -63,9 +63,9 @@ static int tree_list_take(struct tree_list *l, struct tree_source *s, const stru
 {
 	struct tree_item *item = &l->items[l->n];
 
-	if (e->type == TREE_OTHER)
+	if (e->type == TREE_OTHER || e->type == TREE_FIFO)
 		return error_refuse(err, ERROR_PRECONDITION, "%.200s: %s", e->path,
-				    e->reason ? e->reason : "it cannot be copied");
+				    e->reason ? e->reason : "it is a FIFO");
 	if (l->n == limits->n_max)
 		return tree_list_too_big(limits, err);
 	if (e->type == TREE_FILE && e->size > limits->bytes_max - l->bytes)

@@ -319,20 +319,29 @@ static int tree_sink_enter(struct tree_sink *s, const char *dir, struct error *e
 	return 0;
 }
 
-static int tree_sink_dress(int fd, const struct tree_entry *e, bool owner)
+struct tree_sink_times {
+	struct timespec times[2];
+};
+
+static struct tree_sink_times tree_sink_times(const struct tree_entry *e)
 {
-	const struct timespec times[2] = {
+	return (struct tree_sink_times){ {
 		{ .tv_nsec = UTIME_NOW },
 		{ .tv_sec = (time_t)(e->mtime / NSEC_PER_SEC),
 		  .tv_nsec = (long)(e->mtime % NSEC_PER_SEC) },
-	};
+	} };
+}
+
+static int tree_sink_dress(int fd, const struct tree_entry *e, bool owner)
+{
+	const struct tree_sink_times t = tree_sink_times(e);
 
 	/* Whoever is given a file takes its set-user-ID bit off, so the mode comes last. */
 	if (owner && fchown(fd, e->uid, e->gid) < 0)
 		return -errno;
 	if (fchmod(fd, e->mode & 07777) < 0)
 		return -errno;
-	return futimens(fd, times) < 0 ? -errno : 0;
+	return futimens(fd, t.times) < 0 ? -errno : 0;
 }
 
 static int tree_sink_name_temporary(struct tree_sink *s)
@@ -412,6 +421,45 @@ static int tree_sink_link(struct tree_sink *s, const struct tree_entry *e, bool 
 	if (r < 0) {
 		(void)sysio_unlinkat(s->dir_fd, s->temporary, 0);
 		return error_set(err, r, "make the link %.300s", e->path);
+	}
+	return tree_sink_put(s, err);
+}
+
+/* The same for what cannot be opened: by its place among the descriptors of this process. */
+static int tree_sink_dress_fifo(int path_fd, const struct tree_entry *e, bool owner)
+{
+	const struct tree_sink_times t = tree_sink_times(e);
+	char name[64];
+	struct stat st;
+
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	/* Somebody else has put another thing there. */
+	if (!S_ISFIFO(st.st_mode))
+		return -EEXIST;
+	(void)str_printf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
+	if (owner && fchownat(path_fd, "", e->uid, e->gid, AT_EMPTY_PATH) < 0)
+		return -errno;
+	if (fchmodat(AT_FDCWD, name, e->mode & 07777, 0) < 0)
+		return -errno;
+	return utimensat(AT_FDCWD, name, t.times, 0) < 0 ? -errno : 0;
+}
+
+static int tree_sink_fifo(struct tree_sink *s, const struct tree_entry *e, bool owner,
+			  struct error *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = tree_sink_name_temporary(s);
+
+	if (r >= 0 && sysio_mknodat(s->dir_fd, s->temporary, S_IFIFO | 0600, 0) < 0)
+		r = -errno;
+	if (r < 0)
+		return error_set(err, r, "make the FIFO %.300s", e->path);
+	fd = rootfd_open(s->dir_fd, s->temporary, O_PATH | O_NOFOLLOW, 0);
+	r = fd < 0 ? fd : tree_sink_dress_fifo(fd, e, owner);
+	if (r < 0) {
+		(void)sysio_unlinkat(s->dir_fd, s->temporary, 0);
+		return error_set(err, r, "make the FIFO %.300s", e->path);
 	}
 	return tree_sink_put(s, err);
 }
@@ -546,10 +594,12 @@ static int tree_sink_make(struct tree_sink *s, const struct tree_entry *e, bool 
 		return tree_sink_link(s, e, owner, err);
 	case TREE_HARD_LINK:
 		return tree_sink_hard_link(s, e, err);
+	case TREE_FIFO:
+		return tree_sink_fifo(s, e, owner, err);
 	case TREE_OTHER:
 	default:
 		return error_field(err, ERROR_INVALID, "entry.type",
-				   "neither a file nor a directory nor a link");
+				   "neither a file nor a directory, a link or a FIFO");
 	}
 }
 

@@ -339,6 +339,16 @@ static int tree_source_place(const struct stat *st, struct tree_entry *ret)
 	return 1;
 }
 
+/* What a number of nanoseconds cannot hold becomes the nearest that it can. */
+static uint64_t tree_source_time(const struct timespec *t)
+{
+	if (t->tv_sec < 0)
+		return 0;
+	if ((uint64_t)t->tv_sec >= INT64_MAX / NSEC_PER_SEC)
+		return INT64_MAX;
+	return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;
+}
+
 /* Tells of what the O_PATH descriptor stands for, s->path being its name. */
 static int tree_source_tell(struct tree_source *s, int path_fd, struct tree_entry *ret,
 			    struct error *err)
@@ -354,7 +364,7 @@ static int tree_source_tell(struct tree_source *s, int path_fd, struct tree_entr
 		.mode = st.st_mode & 07777,
 		.uid = st.st_uid,
 		.gid = st.st_gid,
-		.mtime = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec,
+		.mtime = tree_source_time(&st.st_mtim),
 	};
 	if (s->flags & TREE_ONE_MOUNT && tree_source_mount(path_fd) != s->mount)
 		return tree_source_place(&st, ret);
@@ -369,10 +379,10 @@ static int tree_source_tell(struct tree_source *s, int path_fd, struct tree_entr
 		ret->type = TREE_LINK;
 		ret->target = s->target;
 		r = tree_source_link(s, path_fd, err);
+	} else if (S_ISFIFO(st.st_mode)) {
+		ret->type = TREE_FIFO;
 	} else {
-		ret->reason = S_ISFIFO(st.st_mode)   ? "it is a FIFO"
-			      : S_ISSOCK(st.st_mode) ? "it is a socket"
-						     : "it is a device";
+		ret->reason = S_ISSOCK(st.st_mode) ? "it is a socket" : "it is a device";
 	}
 	return r < 0 ? r : 1;
 }

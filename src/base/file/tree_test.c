@@ -107,7 +107,7 @@ static void copies(void)
 	CHECK_INT(mode_of("to/inner/big"), S_IFREG | 04755);
 	CHECK_INT(mode_of("to/empty"), S_IFREG | 0444);
 	CHECK_INT(mode_of("to/link") & S_IFMT, S_IFLNK);
-	CHECK_INT(mode_of("to/fifo"), 0);
+	CHECK_INT(mode_of("to/fifo"), S_IFIFO | 0600);
 	/* Again: now the place is a directory, so the tree goes into it. */
 	CHECK_INT(copy("/from/inner", "to/", &err), 0);
 	is("to/inner/big", big);

@@ -101,7 +101,8 @@ static void copy_in_take_map(struct tree_entry *e, const Nacre__V1__CopyEntry *m
 static int copy_in_entry(struct copy_in *in, const Nacre__V1__CopyEntry *m)
 {
 	static const enum tree_type types[] = { TREE_OTHER, TREE_FILE,  TREE_DIRECTORY,
-						TREE_LINK,  TREE_OTHER, TREE_HARD_LINK };
+						TREE_LINK,  TREE_OTHER, TREE_HARD_LINK,
+						TREE_FILE,  TREE_FIFO };
 	_cleanup_str_ char *path = xformat("%.*s", (int)m->path.len, (const char *)m->path.data);
 	_cleanup_str_ char *target =
 		xformat("%.*s", (int)m->link_target.len, (const char *)m->link_target.data);
@@ -128,7 +129,7 @@ static int copy_in_entry(struct copy_in *in, const Nacre__V1__CopyEntry *m)
 		copy_warn(c, path, *m->reason ? m->reason : "it is of an unknown kind");
 		return 0;
 	}
-	if (e.type == TREE_FILE || e.type == TREE_DIRECTORY)
+	if (e.type != TREE_LINK && e.type != TREE_HARD_LINK)
 		e.target = NULL;
 	c->n_entries++;
 	in->in_file = e.type == TREE_FILE;

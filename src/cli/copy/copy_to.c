@@ -47,6 +47,7 @@ static void copy_out_send(struct copy_out *out, const struct tree_entry *e, bool
 		[TREE_DIRECTORY] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_DIRECTORY,
 		[TREE_LINK] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_LINK,
 		[TREE_HARD_LINK] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_HARD_LINK,
+		[TREE_FIFO] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_FIFO,
 	};
 	Nacre__V1__CopyToRequest m = NACRE__V1__COPY_TO_REQUEST__INIT;
 	Nacre__V1__CopyEntry entry = NACRE__V1__COPY_ENTRY__INIT;

@@ -53,7 +53,7 @@ static const struct command files_commands[] = {
 			"Owners are kept\n"
 			"with --archive only. A container that has ended can be copied from and "
 			"into until it\n"
-			"is removed, without its volumes. What cannot be copied (FIFOs, sockets, "
+			"is removed, without its volumes. What cannot be copied (sockets, "
 			"devices, files\n"
 			"of the kernel) is told on standard error, and the exit status is 1 then.\n"
 			"\n"

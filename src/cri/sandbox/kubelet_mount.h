@@ -18,7 +18,7 @@ enum cri_kubelet_kind { CRI_KUBELET_EMPTY_DIR, CRI_KUBELET_TERMINATION, CRI_KUBE
 struct cri_kubelet_mount {
 	enum cri_kubelet_kind kind;
 	/* Of the first two: one for each path of the pod, as a machine's own volume is called
-	 * (isolate/mount/scratch.h). */
+	 * (isolate/mount/scratch_dir.h). */
 	char name[CRI_KUBELET_NAME_SIZE];
 };
 

@@ -28,6 +28,7 @@ void convert_entry(Nacre__V1__CopyEntry *to, const struct tree_entry *from)
 		[TREE_DIRECTORY] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_DIRECTORY,
 		[TREE_LINK] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_LINK,
 		[TREE_HARD_LINK] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_HARD_LINK,
+		[TREE_FIFO] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_FIFO,
 		[TREE_OTHER] = NACRE__V1__COPY_ENTRY__TYPE__TYPE_OTHER,
 	};
 
@@ -88,6 +89,7 @@ int convert_entry_back(struct tree_entry *ret, const Nacre__V1__CopyEntry *from,
 		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_OTHER] = TREE_OTHER,
 		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_HARD_LINK] = TREE_HARD_LINK,
 		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_SPARSE] = TREE_FILE,
+		[NACRE__V1__COPY_ENTRY__TYPE__TYPE_FIFO] = TREE_FIFO,
 	};
 	bool sparse = from->type == NACRE__V1__COPY_ENTRY__TYPE__TYPE_SPARSE;
 	int r;
@@ -177,8 +179,9 @@ static int convert_file_back(struct tree_list *l, const Nacre__Instance__V1__Vol
 	l->n++;
 	if (r < 0)
 		return error_wrap_field(err, r, "files");
-	if (item->entry.type == TREE_OTHER || item->entry.type == TREE_HARD_LINK ||
-	    TAKE_PTR(item->entry.map) || (item->entry.type != TREE_FILE && from->data.len > 0) ||
+	if (item->entry.type == TREE_OTHER || item->entry.type == TREE_FIFO ||
+	    item->entry.type == TREE_HARD_LINK || TAKE_PTR(item->entry.map) ||
+	    (item->entry.type != TREE_FILE && from->data.len > 0) ||
 	    from->data.len > VOLUME_BYTES_MAX - l->bytes)
 		return error_field(err, ERROR_INVALID, "files",
 				   "%.200s is of no type that it can be, or has more data than it "

@@ -15,7 +15,7 @@
 #include "cell/start/program.h"
 #include "isolate/mount/bind.h"
 #include "isolate/mount/generations.h"
-#include "isolate/mount/scratch.h"
+#include "isolate/mount/scratch_dir.h"
 #include "loop/pool.h"
 #include "rpc/server/server.h"
 
@@ -176,7 +176,7 @@ static int disk_start_make_root(struct disk_start *d)
 
 static int disk_start_open_scratch(struct disk_start *d, const struct disk_share *s)
 {
-	_cleanup_fd_ int fd = scratch_open(d->places.own_fd, s->name, s->one_file, &d->err);
+	_cleanup_fd_ int fd = scratch_dir_open(d->places.own_fd, s->name, s->one_file, &d->err);
 
 	return fd < 0 ? fd
 		      : isolate_bind(fd,
@@ -192,7 +192,7 @@ static int disk_start_open_files(const struct disk_start *d, const struct disk_s
 
 	if (fd < 0 || !s->one_file)
 		return TAKE_FD(fd);
-	return rootfd_open(fd, SCRATCH_FILE, O_PATH, 0);
+	return rootfd_open(fd, SCRATCH_DIR_FILE, O_PATH, 0);
 }
 
 /* A volume is one of the machine's own, or what was given as files, or else what the machine is

@@ -17,8 +17,8 @@
  * VOLUME_BYTES_MAX bytes, and is on a tmpfs, or is one in which a link "..data" is swapped and all
  * names lead through that, as a kubelet makes them. It holds no entries but files, directories and
  * links, and a name that begins with ".." is its maker's. Where that is asked for, a regular file
- * of as many bytes is one too: given once, as the file SCRATCH_FILE in a directory. Owners, modes
- * and times are kept; attributes beyond those, and that two names are one file, are not.
+ * of as many bytes is one too: given once, as the file SCRATCH_DIR_FILE in a directory. Owners,
+ * modes and times are kept; attributes beyond those, and that two names are one file, are not.
  *
  * A change is read MIRROR_SETTLE after the last of what belongs to it, MIRROR_SETTLE_MAX after the
  * first at the latest, and given MIRROR_PAUSE after the one before at the earliest: within a second

@@ -17,7 +17,7 @@
 #include "base/file/rootfd.h"
 #include "base/text/str.h"
 #include "cell/spec.h"
-#include "isolate/mount/scratch.h"
+#include "isolate/mount/scratch_dir.h"
 
 /*
  * Who swaps a directory makes the new one in full, swaps the link, and then removes the old one. So
@@ -230,7 +230,7 @@ static int mirror_read_file(int file_fd, struct tree_list *ret, struct error *er
 	ret->items[0].entry.path = strdup(MIRROR_ROOT);
 	ret->items[1].entry = (struct tree_entry){
 		.type = TREE_FILE,
-		.path = strdup(MIRROR_ROOT "/" SCRATCH_FILE),
+		.path = strdup(MIRROR_ROOT "/" SCRATCH_DIR_FILE),
 		.mode = st.st_mode & 07777,
 		.uid = st.st_uid,
 		.gid = st.st_gid,

@@ -20,8 +20,8 @@ struct mirror_watches {
 
 void mirror_watches_done(struct mirror_watches *w);
 
-/* It may be a regular file, which is read as the file SCRATCH_FILE in a directory of its own, and
- * not watched. */
+/* It may be a regular file, which is read as the file SCRATCH_DIR_FILE in a directory of its own,
+ * and not watched. */
 #define MIRROR_ONE_FILE 1U
 
 /*

@@ -13,7 +13,7 @@
  * however many of its containers mount it, under a name that its keeper finds it by. It is
  * read-only on the node's side where every one of them mounts it so; else the guest's kernel sees
  * to those that do. A machine in a cloud is given the content of what is read-only, and has volumes
- * of its own (isolate/mount/scratch.h). Private to this area.
+ * of its own (isolate/mount/scratch_dir.h). Private to this area.
  *
  * Containers of a sandbox come later: the first one decides how the node's side is, and one that
  * wants to write to what is read-only there gets a share of its own. A share of a sandbox goes when

@@ -36,7 +36,7 @@ struct pod_mount_spec {
 	size_t n_secrets;
 	const char *volume_id; /* of it, filled in with fd; NULL: it is none */
 	/* Only in a machine of a cloud, beside no source: the name of a volume of the machine's own
-	 * (isolate/mount/scratch.h); of the pod, and the same for all its containers. */
+	 * (isolate/mount/scratch_dir.h); of the pod, and the same for all its containers. */
 	const char *scratch;
 	bool one_file; /* of that; or `source` is a regular file, which is given with its content */
 	struct container_mount mount;

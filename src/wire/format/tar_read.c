@@ -411,7 +411,7 @@ static const struct tar_kind {
 	{ '4', TREE_OTHER, false, "it is a device" },
 	{ '5', TREE_DIRECTORY, false, NULL },
 	{ 'D', TREE_DIRECTORY, true, NULL },
-	{ '6', TREE_OTHER, false, "it is a FIFO" },
+	{ '6', TREE_FIFO, false, NULL },
 	{ 'V', TREE_OTHER, false, "it is the name of the archive" },
 	{ 'M', TREE_OTHER, true, "it is a part of a file that began in another archive" },
 };

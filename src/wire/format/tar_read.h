@@ -16,7 +16,7 @@
  * MiB.
  *
  * Paths come without '/' at the ends, "." and doubled '/'; one with ".." is refused. That of the
- * archive's own root is ".". Devices, FIFOs and unknown kinds are TREE_OTHER with a reason.
+ * archive's own root is ".". Devices and unknown kinds are TREE_OTHER with a reason.
  */
 
 #define TAR_BLOCK 512

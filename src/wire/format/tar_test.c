@@ -16,11 +16,10 @@ static int refuse_with; /* by entry(); 0: takes all */
 
 static int on_entry(void *userdata, const struct tree_entry *e, struct error *err)
 {
-	static const char letters[] = { [TREE_FILE] = 'f',
-					[TREE_DIRECTORY] = 'd',
-					[TREE_LINK] = 'l',
-					[TREE_HARD_LINK] = 'h',
-					[TREE_OTHER] = 'o' };
+	static const char letters[] = {
+		[TREE_FILE] = 'f',      [TREE_DIRECTORY] = 'd', [TREE_LINK] = 'l',
+		[TREE_HARD_LINK] = 'h', [TREE_FIFO] = 'p',      [TREE_OTHER] = 'o'
+	};
 	int r;
 
 	(void)userdata;

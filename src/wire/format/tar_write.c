@@ -187,10 +187,8 @@ uint64_t tar_write_due(const struct tree_entry *e)
 static int tar_add_head(struct buf *b, const struct tree_entry *e, const char *name, uint64_t size)
 {
 	static const char kinds[] = {
-		[TREE_FILE] = '0',
-		[TREE_DIRECTORY] = '5',
-		[TREE_LINK] = '2',
-		[TREE_HARD_LINK] = '1',
+		[TREE_FILE] = '0',      [TREE_DIRECTORY] = '5', [TREE_LINK] = '2',
+		[TREE_HARD_LINK] = '1', [TREE_FIFO] = '6',
 	};
 	struct tar_head h = { .kind = kinds[e->type] };
 

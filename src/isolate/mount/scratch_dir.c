@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "isolate/mount/scratch.h"
+#include "isolate/mount/scratch_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,13 +38,13 @@ static int scratch_make_file(int own_fd, const char *place)
 	return fchmod(fd, SCRATCH_FILE_MODE) < 0 ? -errno : 0;
 }
 
-int scratch_open(int own_fd, const char *name, bool is_file, struct error *err)
+int scratch_dir_open(int own_fd, const char *name, bool is_file, struct error *err)
 {
-	char place[sizeof(SCRATCH_PREFIX) + SCRATCH_NAME_MAX];
+	char place[sizeof(SCRATCH_DIR_PREFIX) + SCRATCH_DIR_NAME_MAX];
 	int r;
 
 	if (str_empty(name) || strchr(name, '/') ||
-	    str_printf(place, sizeof(place), SCRATCH_PREFIX "%s", name) < 0)
+	    str_printf(place, sizeof(place), SCRATCH_DIR_PREFIX "%s", name) < 0)
 		return error_set(err, -EINVAL, "make the volume %.80s", name);
 	r = is_file ? scratch_make_file(own_fd, place) : scratch_make_dir(own_fd, place);
 	if (r == 0)
