@@ -270,19 +270,12 @@ static int set_vm_guest(struct config *c, const char *value)
 
 static int set_vm_pods(struct config *c, const char *value)
 {
-	static const char *const words[] = {
-		[INSTANCE_CELL] = "cell",       [INSTANCE_VM] = "vm",
-		[INSTANCE_EC2] = "ec2",         [INSTANCE_GCE] = "gce",
-		[INSTANCE_VSPHERE] = "vsphere", [INSTANCE_KIND_COUNT] = "auto",
-	};
+	const enum instance_kind kind = instance_kind_of(value);
 
-	for (size_t k = 0; k < ARRAY_SIZE(words); k++) {
-		if (!str_eq(words[k], value))
-			continue;
-		c->vm.pods = (enum instance_kind)k;
-		return 0;
-	}
-	return -EINVAL;
+	if (kind == INSTANCE_KIND_COUNT && !str_eq(value, "auto"))
+		return -EINVAL;
+	c->vm.pods = kind;
+	return 0;
 }
 
 static int set_vm_heartbeat(struct config *c, const char *value)

@@ -15,7 +15,7 @@ static int choose_wish(const struct instances *all, const struct instance *paren
 	if (!p)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "this build has no provider \"%s\", only \"cell\"", word);
-	if (parent && instance_kind_is_far(wish))
+	if (parent && !instance_kind_can(wish, INSTANCE_LOCAL_PROCESS) && !p->ops->plan_nested)
 		return error_refuse(
 			err, ERROR_PRECONDITION,
 			"an instance of kind \"%s\" is made by the node itself, and not in %s",

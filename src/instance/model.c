@@ -4,7 +4,6 @@
 #include <assert.h>
 
 #include "base/text/str.h"
-#include "instance/provider.h"
 
 static const char *const instance_words[] = {
 	[INSTANCE_SPAWNING] = "spawning", [INSTANCE_READY] = "ready",
@@ -19,42 +18,48 @@ const char *instance_state_word(enum instance_state state)
 	return instance_words[state];
 }
 
-static const char *const instance_kinds[] = {
-	[INSTANCE_CELL] = "cell", [INSTANCE_VM] = "vm",           [INSTANCE_EC2] = "ec2",
-	[INSTANCE_GCE] = "gce",   [INSTANCE_VSPHERE] = "vsphere",
+static const struct {
+	const char *word;
+	unsigned can; /* enum instance_ability */
+} instance_kinds[] = {
+	[INSTANCE_CELL] = { "cell", INSTANCE_PASSES_FDS | INSTANCE_LOCAL_PROCESS |
+					    INSTANCE_LOCAL_CGROUP | INSTANCE_KEEPS_ROOTS |
+					    INSTANCE_NODE_MOUNTS | INSTANCE_NODE_NETWORKS |
+					    INSTANCE_KERNEL_GRANTED },
+	[INSTANCE_VM] = { "vm", INSTANCE_LOCAL_CGROUP | INSTANCE_NODE_MOUNTS |
+					INSTANCE_NODE_NETWORKS | INSTANCE_TAKES_NICS |
+					INSTANCE_KERNEL_GRANTED },
+	[INSTANCE_EC2] = { "ec2", 0 },
+	[INSTANCE_GCE] = { "gce", 0 },
+	[INSTANCE_VSPHERE] = { "vsphere", 0 },
 };
 
-static_assert(ARRAY_SIZE(instance_kinds) == INSTANCE_KIND_COUNT, "one word for each kind");
+static_assert(ARRAY_SIZE(instance_kinds) == INSTANCE_KIND_COUNT, "an entry for each kind");
 
 const char *instance_kind_word(enum instance_kind kind)
 {
-	return instance_kinds[kind];
+	return instance_kinds[kind].word;
 }
 
 enum instance_kind instance_kind_of(const char *word)
 {
 	enum instance_kind k = INSTANCE_CELL;
 
-	while (k < INSTANCE_KIND_COUNT && !str_eq(instance_kinds[k], word))
+	while (k < INSTANCE_KIND_COUNT && !str_eq(instance_kinds[k].word, word))
 		k++;
 	return k;
 }
 
-bool instance_kind_is_remote(enum instance_kind kind)
+bool instance_kind_can(enum instance_kind kind, enum instance_ability what)
 {
-	return kind == INSTANCE_VM || instance_kind_is_far(kind);
-}
-
-bool instance_kind_is_far(enum instance_kind kind)
-{
-	return kind == INSTANCE_EC2 || kind == INSTANCE_GCE || kind == INSTANCE_VSPHERE;
+	return (instance_kinds[kind].can & what) != 0;
 }
 
 bool instance_is_remote(const struct instance *i)
 {
 	while (!instance_is_own(i) && i->parent)
 		i = i->parent;
-	return i->provider->ops->remote;
+	return !instance_kind_can(i->choice.kind, INSTANCE_LOCAL_PROCESS);
 }
 
 int instance_blame(const struct instance *i, struct error *err)

@@ -50,6 +50,27 @@ enum instance_kind {
 	INSTANCE_KIND_COUNT
 };
 
+/* What instances of a kind have of the node, and what can be done with them. The table of kinds
+ * (model.c) says it of each; only this area and the providers tell one kind from another. */
+enum instance_ability {
+	/* Descriptors reach its keeper. */
+	INSTANCE_PASSES_FDS = 1 << 0,
+	/* Its processes and namespaces are of this kernel. */
+	INSTANCE_LOCAL_PROCESS = 1 << 1,
+	/* What it costs this node is counted in its group here. */
+	INSTANCE_LOCAL_CGROUP = 1 << 2,
+	/* Root file systems outlive it; else they are disks below the memory of its machine. */
+	INSTANCE_KEEPS_ROOTS = 1 << 3,
+	/* Directories of the node are mounted in it; else their files are sent, if they are few. */
+	INSTANCE_NODE_MOUNTS = 1 << 4,
+	/* It can be on the networks of this node. */
+	INSTANCE_NODE_NETWORKS = 1 << 5,
+	/* A device on a bridge of the node can be put into it. */
+	INSTANCE_TAKES_NICS = 1 << 6,
+	/* Its containers may have all privilege of its kernel, and its pod may set sysctls. */
+	INSTANCE_KERNEL_GRANTED = 1 << 7,
+};
+
 #define INSTANCE_KIND_REASON_MAX 192
 
 /* The choice that instances_choose() has made. */
@@ -202,11 +223,10 @@ const char *instance_state_word(enum instance_state state);
 const char *instance_kind_word(enum instance_kind kind);
 /* INSTANCE_KIND_COUNT: it is the word of none. */
 enum instance_kind instance_kind_of(const char *word);
+/* Of one that the node makes itself. */
+bool instance_kind_can(enum instance_kind kind, enum instance_ability what);
 /* Another kernel's: its own, or that of an instance around it. No cgroup, pid or mount of what runs
  * in it is there on this one. */
-bool instance_kind_is_remote(enum instance_kind kind); /* one of this kind will be that */
-/* A machine in a cloud: nothing of the node is near it but a gate. */
-bool instance_kind_is_far(enum instance_kind kind);
 bool instance_is_remote(const struct instance *i);
 /* For an error that tells of its failure: the kind and the field of what it could not be made for.
  * It stays as it is where it ended by itself. Returns its code. */

@@ -12,8 +12,8 @@
 
 /*
  * A kind of wall, as one table of functions: everything that instances of different kinds differ
- * in. It is asked for those that this daemon makes itself (instance_is_own()); a deeper one is made
- * by the keeper above it.
+ * in beside their abilities (model.h). It is asked for those that this daemon makes itself
+ * (instance_is_own()); a deeper one is made by the keeper above it.
  *
  * How a keeper is spoken to, the states, the record, who waits, the directory below the run
  * directory and the group in the cgroup hierarchy are the same for all kinds.
@@ -33,9 +33,6 @@ struct provider_warm {
 };
 
 struct provider_ops {
-	/* Its processes are of another kernel: they have neither pids nor groups here, and no
-	 * descriptor reaches them. */
-	bool remote;
 	nsec_t hello_limit; /* from create() to the answer to hello */
 	/* Why it has come to nothing where that limit passes; NULL: "its keeper did not answer". */
 	const char *no_answer;
@@ -84,9 +81,9 @@ struct provider_ops {
 	 * and err says how. */
 	int (*adopt)(struct instance *i, pid_t pid, unsigned long long start_time,
 		     struct error *err);
-	/* Only where `remote`: the file becomes a disk of the instance, read-only, and one for all
-	 * that name it the same, until drop_disk() was called for each. done follows where this
-	 * returns 0, not before that, and not once the daemon ends. */
+	/* Only where no descriptor reaches it: the file becomes a disk of the instance, read-only,
+	 * and one for all that name it the same, until drop_disk() was called for each. done
+	 * follows where this returns 0, not before that, and not once the daemon ends. */
 	int (*put_disk)(struct instance *i, const char *name, int fd,
 			char ret_serial[INSTANCE_SERIAL_SIZE], peer_done_fn done, void *userdata,
 			struct error *err);

@@ -143,7 +143,6 @@ static void other_close(struct instance *i)
 static const char *const other_names[] = { "machine", NULL };
 
 static const struct provider_ops other_ops = {
-	.remote = true,
 	.hello_limit = 20 * NSEC_PER_SEC,
 	.stop_grace = 10 * NSEC_PER_SEC,
 	.leaves = other_names,
@@ -590,6 +589,11 @@ static void words_stand_for_kinds(void)
 {
 	CHECK_INT(instance_kind_of("cell"), INSTANCE_CELL);
 	CHECK_INT(instance_kind_of("vm"), INSTANCE_VM);
+	CHECK(instance_kind_can(INSTANCE_CELL, INSTANCE_PASSES_FDS));
+	CHECK(!instance_kind_can(INSTANCE_CELL, INSTANCE_TAKES_NICS));
+	CHECK(instance_kind_can(INSTANCE_VM, INSTANCE_LOCAL_CGROUP));
+	CHECK(!instance_kind_can(INSTANCE_VM, INSTANCE_LOCAL_PROCESS));
+	CHECK(!instance_kind_can(INSTANCE_VSPHERE, INSTANCE_LOCAL_CGROUP));
 	CHECK_INT(instance_kind_of("VM"), INSTANCE_KIND_COUNT);
 	CHECK_INT(instance_kind_of(""), INSTANCE_KIND_COUNT);
 }

@@ -589,7 +589,6 @@ static const char *const far_leaves[] = { "gate", NULL };
 static const char *const far_sockets[] = { "rpc.sock", "gate.sock", NULL };
 
 static const struct provider_ops far_ops = {
-	.remote = true,
 	.no_answer = "its machine runs, and nobody in it has answered in time "
 		     "(cloud.boot_limit): does a security group, or a firewall rule, let this "
 		     "node reach its TCP port 7474, and is its image an agent's?",

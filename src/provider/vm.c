@@ -225,7 +225,6 @@ static const char *const vms_more_leaves[] = { VM_VOLUMES_LEAF, NULL };
 static const char *const vms_sockets[] = { "rpc.sock", "gate.sock", "qmp.sock", NULL };
 
 static const struct provider_ops vms_ops = {
-	.remote = true,
 	.stop_grace = VMS_STOP_GRACE,
 	.leaves = vms_leaves,
 	.more_leaves = vms_more_leaves,

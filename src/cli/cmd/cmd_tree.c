@@ -173,7 +173,7 @@ static void tree_container(struct tree *t, const char *prefix, bool is_last,
  * one around it. */
 static const char *tree_kernel(const Nacre__V1__Workload *w, const char *around)
 {
-	return str_eq(w->instance_kind, "vm") ? w->kernel : around;
+	return str_empty(w->instance_kind) || str_eq(w->instance_kind, "cell") ? around : w->kernel;
 }
 
 /* Entries [from, to) that stand below `above`, with their own below them; the depth of paths bounds

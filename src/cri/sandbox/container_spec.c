@@ -498,7 +498,7 @@ static int spec_check_machine(const struct workload *w, const cri_config *config
 		.kind = WORKLOAD_POD, .choice = w->choice, .containers = spec, .n_containers = 1
 	};
 
-	if (instance_kind_is_far(w->choice.kind) && config->linux &&
+	if (!instance_kind_can(w->choice.kind, INSTANCE_KERNEL_GRANTED) && config->linux &&
 	    config->linux->security_context && config->linux->security_context->privileged)
 		return error_field(err, ERROR_UNSUPPORTED,
 				   "config.linux.security_context.privileged",
@@ -508,7 +508,8 @@ static int spec_check_machine(const struct workload *w, const cri_config *config
 	return remote_check_run(&whole, err);
 }
 
-/* What a kubelet makes for a pod on its node, a machine in a cloud makes itself. */
+/* What a kubelet makes for a pod on its node, a machine makes itself where nothing of the node is
+ * mounted. */
 static int spec_move_scratch(struct arena *a, const cri_config *config,
 			     const Runtime__V1__PodSandboxConfig *sandbox,
 			     struct pod_container_spec *spec, struct error *err)
@@ -569,7 +570,7 @@ int cri_container_spec(const struct cri_runtime_service *s, struct arena *a,
 		r = spec_follow(a, q->config, changes, spec, err);
 	if (r == 0 && changes)
 		spec_follow_vendor(own, changes, spec);
-	if (r == 0 && instance_kind_is_far(w->choice.kind))
+	if (r == 0 && !instance_kind_can(w->choice.kind, INSTANCE_NODE_MOUNTS))
 		r = spec_move_scratch(a, q->config, sandbox, spec, err);
 	if (r == 0 && workload_is_remote(w))
 		r = spec_check_machine(w, q->config, spec, err);

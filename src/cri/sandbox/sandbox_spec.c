@@ -314,7 +314,7 @@ static int sandbox_check_machine(const Runtime__V1__PodSandboxConfig *config,
 	const Runtime__V1__LinuxSandboxSecurityContext *s = sandbox_security(config);
 	const Runtime__V1__NamespaceOption *n = sandbox_namespaces(config);
 	const Runtime__V1__UserNamespace *users = n ? n->userns_options : NULL;
-	const bool far = instance_kind_is_far(kind);
+	const bool granted = instance_kind_can(kind, INSTANCE_KERNEL_GRANTED);
 	const struct {
 		const char *field;
 		bool set;
@@ -327,8 +327,9 @@ static int sandbox_check_machine(const Runtime__V1__PodSandboxConfig *config,
 		  n && n->ipc == RUNTIME__V1__NAMESPACE_MODE__NODE },
 		{ "config.linux.security_context.namespace_options.userns_options",
 		  users && users->mode == RUNTIME__V1__NAMESPACE_MODE__POD },
-		{ "config.linux.security_context.privileged", far && s && s->privileged },
-		{ "config.linux.sysctls", far && config->linux && config->linux->n_sysctls > 0 },
+		{ "config.linux.security_context.privileged", !granted && s && s->privileged },
+		{ "config.linux.sysctls",
+		  !granted && config->linux && config->linux->n_sysctls > 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -388,8 +389,9 @@ static int sandbox_machine(const struct cri_runtime_service *s, struct arena *a,
 	if (r < 0)
 		return r;
 	spec->size = sandbox_size(config->linux ? config->linux->resources : NULL);
-	return instance_kind_is_far(spec->choice.kind) ? sandbox_far_network(a, config, spec, err)
-						       : sandbox_network(s, a, config, spec, err);
+	return instance_kind_can(spec->choice.kind, INSTANCE_NODE_NETWORKS)
+		       ? sandbox_network(s, a, config, spec, err)
+		       : sandbox_far_network(a, config, spec, err);
 }
 
 int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
@@ -417,10 +419,10 @@ int cri_sandbox_spec(const struct cri_runtime_service *s, struct arena *a,
 		return r;
 	r = instances_choose(s->instances, NULL, handler->kind, &spec->choice, err);
 	if (r < 0)
-		return handler->kind == INSTANCE_CELL ? r
-						      : error_wrap_field(err, r, "runtime_handler");
-	r = handler->kind == INSTANCE_CELL ? sandbox_network(s, a, q->config, spec, err)
-					   : sandbox_machine(s, a, q->config, spec, err);
+		return *handler->name ? error_wrap_field(err, r, "runtime_handler") : r;
+	r = instance_kind_can(handler->kind, INSTANCE_LOCAL_PROCESS)
+		    ? sandbox_network(s, a, q->config, spec, err)
+		    : sandbox_machine(s, a, q->config, spec, err);
 	if (r < 0)
 		return r;
 	spec->settings = cri_record_sandbox(a, spec->settings, q);

@@ -154,7 +154,8 @@ static int metrics_add_sandbox(struct metrics_call *c, struct workload *w)
 	struct metrics_entry *e;
 	int r = 0;
 
-	if (!w->lasts || w->state != WORKLOAD_RUNNING || w->choice.kind == INSTANCE_EC2 ||
+	if (!w->lasts || w->state != WORKLOAD_RUNNING ||
+	    !instance_kind_can(w->choice.kind, INSTANCE_LOCAL_CGROUP) ||
 	    group_of_workload(c->service->work, w, group) < 0)
 		return 0;
 	q = cri_record_of_sandbox(&c->arena, w);

@@ -105,7 +105,7 @@ static int stats_ask(struct stats_call *c, const struct workload *w, const char 
 		return 0;
 	e->id = id;
 	r = guest_usage_add(&c->guests, w->instance, &e->question);
-	if (r < 0 || *id || w->choice.kind != INSTANCE_VM)
+	if (r < 0 || *id || !instance_kind_can(w->choice.kind, INSTANCE_LOCAL_CGROUP))
 		return r;
 	return machine_usage_plan(&e->machine, &c->arena, c->service->work, w->instance);
 }

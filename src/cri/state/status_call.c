@@ -73,9 +73,10 @@ static size_t status_handlers(const struct cri_runtime_service *s,
 		runtime__v1__runtime_handler__init(&list[n]);
 		runtime__v1__runtime_handler_features__init(&features[n]);
 		features[n].recursive_read_only_mounts =
-			!instance_kind_is_far(cri_handlers[i].kind);
+			instance_kind_can(cri_handlers[i].kind, INSTANCE_NODE_MOUNTS);
 		features[n].user_namespaces =
-			cri_handlers[i].kind == INSTANCE_CELL && image_store_maps_ids(s->images);
+			instance_kind_can(cri_handlers[i].kind, INSTANCE_LOCAL_PROCESS) &&
+			image_store_maps_ids(s->images);
 		list[n].name = status_text(cri_handlers[i].name);
 		list[n].features = &features[n];
 		pointers[n] = &list[n];

@@ -71,7 +71,7 @@ static int change_check(const struct workload *w, struct error *err)
 				    "%s is of kind %s, and only pods and cells can change their "
 				    "networks",
 				    w->path, workload_kind_word(w->kind));
-	if (instance_kind_is_far(w->choice.kind))
+	if (!instance_kind_can(w->choice.kind, INSTANCE_NODE_NETWORKS))
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "%s is of kind \"%s\", and on the network of its cloud alone",
 				    w->path, instance_kind_word(w->choice.kind));

@@ -375,7 +375,7 @@ enum etc_network etc_network_of(const struct workload *w)
 	if (!shares || (!i && w->kind == WORKLOAD_POD))
 		return ETC_NETWORK_LOOPBACK;
 	for (; i && !instance_is_node(i); i = i->parent) {
-		if (instance_kind_is_remote(i->choice.kind))
+		if (!instance_kind_can(i->choice.kind, INSTANCE_LOCAL_PROCESS))
 			return ETC_NETWORK_ROUTED;
 		if (!i->host_network)
 			return ETC_NETWORK_LOOPBACK;

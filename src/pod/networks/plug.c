@@ -36,7 +36,8 @@ void plug_choose_way_out(struct workload *w)
 
 static bool plug_is_of_machine(const struct workload *w)
 {
-	return w->kind == WORKLOAD_POD && instance_kind_is_remote(w->choice.kind);
+	return w->kind == WORKLOAD_POD &&
+	       !instance_kind_can(w->choice.kind, INSTANCE_LOCAL_PROCESS);
 }
 
 static unsigned plug_free_eth(const struct workload *w)

@@ -45,7 +45,7 @@ static int again_check_kind(const struct workload *w, struct error *err)
 		return error_refuse(err, ERROR_UNSUPPORTED,
 				    "%s is a sandbox of Kubernetes, which never starts one again",
 				    w->path);
-	if (w->kind == WORKLOAD_POD && instance_kind_is_remote(w->choice.kind))
+	if (w->kind == WORKLOAD_POD && !instance_kind_can(w->choice.kind, INSTANCE_KEEPS_ROOTS))
 		return error_refuse(err, ERROR_UNSUPPORTED,
 				    "%s is a pod of kind %s, whose files were in the memory of its "
 				    "machine: run it anew",

@@ -31,7 +31,7 @@ static bool reboot_has_volumes(const struct workload *w)
 static bool reboot_is_wanted(const struct workload *w)
 {
 	return (w->kind == WORKLOAD_POD || w->kind == WORKLOAD_CELL) && !w->lasts &&
-	       !instance_kind_is_remote(w->choice.kind) && !strchr(w->path, '/') &&
+	       instance_kind_can(w->choice.kind, INSTANCE_KEEPS_ROOTS) && !strchr(w->path, '/') &&
 	       (!w->auto_remove || w->state == WORKLOAD_CREATED || reboot_has_volumes(w)) &&
 	       (w->state != WORKLOAD_STARTING || w->stays);
 }

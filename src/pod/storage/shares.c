@@ -120,7 +120,8 @@ int shares_take(struct pod_container *c, const struct pod_mount_spec *from,
 		s->dev = st.st_dev;
 		s->ino = st.st_ino;
 	}
-	s->one_file = S_ISREG(st.st_mode) && instance_kind_is_far(c->workload->choice.kind);
+	s->one_file = S_ISREG(st.st_mode) &&
+		      !instance_kind_can(c->workload->choice.kind, INSTANCE_NODE_MOUNTS);
 	/* Of the mounts of one source, the one that can be written to is what all are given. */
 	if (!s->asked && (s->fd < 0 || (s->read_only && !from->read_only))) {
 		fd = fd_copy(from->fd);

@@ -210,7 +210,8 @@ static int workloads_adopt_one(void *userdata, struct workload *w, const char *i
 	FAILPOINT_BEFORE("boot.workload");
 	w->instance = workloads_find_instance(all, w, instance_id);
 	remote = w->instance ? instance_is_remote(w->instance)
-			     : w->kind == WORKLOAD_POD && instance_kind_is_remote(w->choice.kind);
+			     : w->kind == WORKLOAD_POD &&
+				       !instance_kind_can(w->choice.kind, INSTANCE_PASSES_FDS);
 	w->adopted = true;
 	all->renamed = all->renamed || !str_eq(w->handle, name_last(w->path));
 	r = workload_register(all, w, &err);

@@ -163,9 +163,9 @@ static int pod_container_fill(struct pod_container *c, const struct pod_containe
 /* Whether no descriptor will reach its keeper. */
 static bool make_is_remote(const struct workload_spec *spec)
 {
-	return spec->parent
-		       ? instance_is_remote(spec->parent)
-		       : spec->kind == WORKLOAD_POD && instance_kind_is_remote(spec->choice.kind);
+	return spec->parent ? instance_is_remote(spec->parent)
+			    : spec->kind == WORKLOAD_POD &&
+				      !instance_kind_can(spec->choice.kind, INSTANCE_PASSES_FDS);
 }
 
 /* The files of a volume seem to be of those ids that the container has for them. The mount was made
@@ -203,12 +203,14 @@ static int make_mount(struct pod_container *c, const struct pod_mount_spec *m,
 static int make_share(struct pod_container *c, const struct pod_mount_spec *m,
 		      struct container_mount *to, struct image_store *images, struct error *err)
 {
+	const enum instance_kind kind = c->workload->choice.kind;
 	const char *id;
 	int fd;
 
 	if (!m->image)
 		return shares_take(c, m, to, err);
-	if (c->workload->choice.kind != INSTANCE_VM || c->workload->kind != WORKLOAD_POD)
+	if (c->workload->kind != WORKLOAD_POD || instance_kind_can(kind, INSTANCE_PASSES_FDS) ||
+	    !instance_kind_can(kind, INSTANCE_NODE_MOUNTS))
 		return error_field(err, ERROR_UNSUPPORTED, m->field,
 				   "an image can be mounted in pods of kind \"cell\" and \"vm\"");
 	fd = image_mounts_open(c, images, m, err);

@@ -81,21 +81,22 @@ int nics_take(const char *network, Aurae__Runtime__V0__Nic *const *nics, size_t 
 	      const struct instance *parent, const struct instance_choice *choice,
 	      struct instance_nic *ret, struct error *err)
 {
+	const bool takes_nics = instance_kind_can(choice->kind, INSTANCE_TAKES_NICS);
 	int r;
 
 	*ret = (struct instance_nic){ .bridge = "" };
-	if (instance_kind_is_remote(choice->kind) && str_eq(network, "host"))
+	if (!instance_kind_can(choice->kind, INSTANCE_LOCAL_PROCESS) && str_eq(network, "host"))
 		return error_field(err, ERROR_PRECONDITION, "network",
 				   "an instance of kind \"%s\" has a kernel of its own, and no "
 				   "part in another one's network%s",
 				   instance_kind_word(choice->kind),
-				   choice->kind == INSTANCE_VM ? " but a device (nics)" : "");
+				   takes_nics ? " but a device (nics)" : "");
 	if (n == 0)
 		return 0;
 	if (n > 1)
 		return error_field(err, ERROR_INVALID, "nics", "%zu are more than the limit of 1",
 				   n);
-	if (choice->kind != INSTANCE_VM || (parent && !instance_is_node(parent)))
+	if (!takes_nics || (parent && !instance_is_node(parent)))
 		return error_field(err, ERROR_PRECONDITION, "nics",
 				   "only an instance of kind \"vm\" of the node itself takes a "
 				   "network device");

@@ -457,13 +457,14 @@ static const char *pod_network_lack(const struct workload_spec *spec)
 			       ? "a cell in an instance of kind \"vm\" can be on no network of the "
 				 "node yet"
 			       : NULL;
-	if (instance_kind_is_far(spec->choice.kind))
+	if (!instance_kind_can(spec->choice.kind, INSTANCE_NODE_NETWORKS))
 		return "a pod of kind \"ec2\", \"gce\" or \"vsphere\" is on the network of its "
 		       "cloud, and on "
 		       "none of the node";
-	if (spec->choice.kind == INSTANCE_VM && spec->parent && !instance_is_node(spec->parent))
+	if (!instance_kind_can(spec->choice.kind, INSTANCE_LOCAL_PROCESS) && spec->parent &&
+	    !instance_is_node(spec->parent))
 		return "a pod of kind \"vm\" in an instance can be on no network of the node yet";
-	if (spec->choice.kind == INSTANCE_VM && spec->nic && spec->nic->bridge[0])
+	if (spec->nic && spec->nic->bridge[0])
 		return "a pod of kind \"vm\" with a device of a bridge (nics) is on no network of "
 		       "the node beside it";
 	if (spec->parent && instance_is_remote(spec->parent))

@@ -7,7 +7,7 @@
 bool remote_will_be(const struct instance *parent, const struct instance_choice *choice)
 {
 	return parent ? instance_is_remote(parent)
-		      : choice && instance_kind_is_remote(choice->kind);
+		      : choice && !instance_kind_can(choice->kind, INSTANCE_LOCAL_PROCESS);
 }
 
 static int remote_check_propagation(const struct pod_container_spec *c, struct error *err)
@@ -53,10 +53,10 @@ static int remote_check_own(const struct pod_container_spec *c, size_t n, struct
 	return 0;
 }
 
-/* Refuses mounts that a machine in a cloud cannot provide: nothing of the node is mounted there;
+/* Refuses mounts that a machine cannot provide in which nothing of the node is mounted:
  * what is small and read-only is sent (pod/storage/mirror.h). */
-static int remote_check_far(const struct pod_container_spec *c, enum instance_kind kind,
-			    struct error *err)
+static int remote_check_sent(const struct pod_container_spec *c, enum instance_kind kind,
+			     struct error *err)
 {
 	for (size_t i = 0; i < c->n_mounts; i++)
 		if (c->mounts[i].source &&
@@ -80,9 +80,10 @@ int remote_check_run(const struct workload_spec *spec, struct error *err)
 		r = remote_check_own(&spec->containers[i], i, err);
 	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
 		r = remote_check_propagation(&spec->containers[i], err);
-	for (size_t i = 0;
-	     choice && instance_kind_is_far(choice->kind) && r == 0 && i < spec->n_containers; i++)
-		r = remote_check_far(&spec->containers[i], choice->kind, err);
+	for (size_t i = 0; choice && !instance_kind_can(choice->kind, INSTANCE_NODE_MOUNTS) &&
+			   r == 0 && i < spec->n_containers;
+	     i++)
+		r = remote_check_sent(&spec->containers[i], choice->kind, err);
 	/* The devices of a machine are those that it began with. */
 	for (size_t i = 0; spec->parent && r == 0 && i < spec->n_containers; i++)
 		r = remote_check_volumes(&spec->containers[i], err);

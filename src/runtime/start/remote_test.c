@@ -10,11 +10,12 @@
 #include "pod/workload/make.h"
 #include "unit.h"
 
-static const struct provider_ops far_ops = { .remote = true }, near_ops = { .remote = false };
-static struct provider far_away = { &far_ops }, near_by = { &near_ops };
-static struct instance machine = { .path = "v", .provider = &far_away };
+static struct provider provider;
+static struct instance machine = { .path = "v",
+				   .provider = &provider,
+				   .choice = { .kind = INSTANCE_VM } };
 static struct instance inside = { .path = "v/w", .parent = &machine };
-static struct instance cell = { .path = "a", .provider = &near_by };
+static struct instance cell = { .path = "a", .provider = &provider };
 static char *limits[] = { (char[]){ "memory.max=1" }, NULL };
 
 static const struct instance_choice vm = { .kind = INSTANCE_VM };
