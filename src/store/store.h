@@ -111,7 +111,7 @@ struct run_container {
 	 * names of shares of its machine, with a '%'. */
 	const char *volumes;
 	const char *health;  /* pod/workload/health.h: the word of its state, or "" */
-	const char *role;    /* "init", or "" for any other */
+	const char *role;    /* "init", "debug", or "" for any other */
 	const char *restart; /* the word of its own policy */
 	unsigned restart_max, restart_count;
 	bool stopped; /* somebody stopped it alone */

@@ -246,7 +246,7 @@ struct record_walk {
 	struct error *err;
 };
 
-/* The words of the API live for ever; those of a record do not. */
+/* The words of the API live for ever; those of a record do not. NULL: unknown. */
 static const char *record_network(const char *word)
 {
 	static const char *const words[] = { "pod", "none", "own", "host" };
@@ -254,15 +254,17 @@ static const char *record_network(const char *word)
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (str_eq(words[i], word))
 			return words[i];
-	return "own";
+	return NULL;
 }
 
+/* WORKLOAD_KIND_COUNT: unknown. */
 static enum workload_kind record_kind(const char *word)
 {
-	for (int k = 0; k < WORKLOAD_KIND_COUNT; k++)
-		if (str_eq(workload_kind_word((enum workload_kind)k), word))
-			return (enum workload_kind)k;
-	return WORKLOAD_POD;
+	int k = 0;
+
+	while (k < WORKLOAD_KIND_COUNT && !str_eq(workload_kind_word((enum workload_kind)k), word))
+		k++;
+	return (enum workload_kind)k;
 }
 
 static int record_count(void *data, const struct run_container *r)
@@ -313,12 +315,22 @@ static int record_read_volumes(struct pod_container *c, const char *ids)
 	return r;
 }
 
+/* HEALTH_STATUS_COUNT: unknown. */
 static enum health_status record_health(const char *word)
 {
-	for (int s = 0; s < HEALTH_STATUS_COUNT; s++)
-		if (str_eq(health_word((enum health_status)s), word))
-			return (enum health_status)s;
-	return HEALTH_NONE;
+	int s = 0;
+
+	while (s < HEALTH_STATUS_COUNT && !str_eq(health_word((enum health_status)s), word))
+		s++;
+	return (enum health_status)s;
+}
+
+static bool record_knows_container(const struct run_container *r)
+{
+	return r->state >= 0 && r->state < CONTAINER_STATE_COUNT &&
+	       (str_eq(r->role, "") || str_eq(r->role, "init") || str_eq(r->role, "debug")) &&
+	       restart_policy_of(r->restart) != RESTART_POLICY_COUNT &&
+	       record_health(r->health) != HEALTH_STATUS_COUNT;
 }
 
 static int record_fill(void *data, const struct run_container *r)
@@ -327,9 +339,7 @@ static int record_fill(void *data, const struct run_container *r)
 	struct pod_container *c;
 	int ret;
 
-	if (r->state < 0 || r->state >= CONTAINER_STATE_COUNT || walk->n >= walk->w->n_containers ||
-	    (*r->role && !str_eq(r->role, "init") && !str_eq(r->role, "debug")) ||
-	    restart_policy_of(r->restart) == RESTART_POLICY_COUNT)
+	if (!record_knows_container(r) || walk->n >= walk->w->n_containers)
 		return error_set(walk->err, -EBADMSG, "the record of container %s", r->id);
 	c = walk->w->containers[walk->n++];
 	c->position = r->position;
@@ -388,7 +398,8 @@ static int record_read(void *data, const struct run_workload *r)
 	int ret;
 
 	if (r->state < 0 || r->state >= WORKLOAD_STATE_COUNT || record_choice(r, &choice) < 0 ||
-	    restart_policy_of(r->restart) == RESTART_POLICY_COUNT)
+	    restart_policy_of(r->restart) == RESTART_POLICY_COUNT ||
+	    record_kind(r->kind) == WORKLOAD_KIND_COUNT || !record_network(r->network))
 		return error_set(walk->err, -EBADMSG, "the record of workload %s", r->id);
 	walk->n = 0;
 	ret = run_store_each_container(walk->store, r->id, record_count, walk, walk->err);
