@@ -349,19 +349,24 @@ static void settling_save_forward(struct settling *s)
 static int forward_load_one(void *data, const struct run_forward *record)
 {
 	struct forward *f = data;
+	const bool is4 = str_eq(record->family, "ipv4");
 
-	if (str_eq(record->family, "ipv4") && f->n_turned4 < FORWARD_LINKS_MAX)
+	if (!is4 && !str_eq(record->family, "ipv6"))
+		return -EBADMSG;
+	if (is4 && f->n_turned4 < FORWARD_LINKS_MAX)
 		f->turned4[f->n_turned4++] = record->link;
-	else if (record->link == 0)
+	else if (!is4 && record->link == 0)
 		f->turned_all6 = true;
-	else if (f->n_turned6 < FORWARD_LINKS_MAX)
+	else if (!is4 && f->n_turned6 < FORWARD_LINKS_MAX)
 		f->turned6[f->n_turned6++] = record->link;
 	return 0;
 }
 
 int networks_load_forward(struct networks *all, struct error *err)
 {
-	return run_store_each_forward(all->config.run_store, forward_load_one, &all->forward, err);
+	int r = run_store_each_forward(all->config.run_store, forward_load_one, &all->forward, err);
+
+	return r < 0 && !err->code ? error_set(err, r, "read the records of forwarding") : r;
 }
 
 /* Tells each network of its trouble; whether there is any. */

@@ -30,11 +30,14 @@ static int record_name(char ret[RECORD_NAME_SIZE], const char *container, const 
 
 /* ---- reading ---- */
 
+/* NULL: it is no text. */
 static const char *record_text(const struct json_value *top, const char *name)
 {
 	const struct json_value *v = json_member(top, name);
 
-	return v && v->kind == JSON_STRING ? v->text : "";
+	if (!v)
+		return "";
+	return v->kind == JSON_STRING ? v->text : NULL;
 }
 
 static int record_read(struct record *ret, struct arena *arena, const struct buf *file)
@@ -54,7 +57,8 @@ static int record_read(struct record *ret, struct arena *arena, const struct buf
 				.config_tree = json_member(top, "config"),
 				.offered = json_member(top, "offered"),
 				.result = json_member(top, "result") };
-	if (!ret->config_tree || !*ret->container || !*ret->interface)
+	if (!ret->config_tree || str_empty(ret->container) || str_empty(ret->interface) ||
+	    !ret->netns || !ret->args || !ret->boot)
 		return -EBADMSG;
 	if (json_write_value(&config, ret->config_tree) < 0)
 		return -ENOMEM;

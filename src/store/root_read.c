@@ -252,8 +252,9 @@ int root_store_each_image(struct root_store *s,
 		r = sql_next_row(s->db, rows, err, "root.db");
 		if (r <= 0)
 			break;
-		sql_read_record(rows, &root_image_table, &image);
-		r = root_read_lists(s, &image, &a, err);
+		r = sql_read_record(rows, &root_image_table, &image, err);
+		if (r == 0)
+			r = root_read_lists(s, &image, &a, err);
 		if (r == 0)
 			r = root_read_layers(s, &image, &a, err);
 		if (r == 0)
@@ -277,8 +278,9 @@ int root_store_each_layer(struct root_store *s,
 		r = sql_next_row(s->db, rows, err, "root.db");
 		if (r <= 0)
 			break;
-		sql_read_record(rows, &root_layer_table, &layer);
-		r = fn(data, &layer);
+		r = sql_read_record(rows, &root_layer_table, &layer, err);
+		if (r == 0)
+			r = fn(data, &layer);
 		assert(!root_store_is_written(s));
 	}
 	return r;
@@ -298,8 +300,9 @@ int root_store_each_network(struct root_store *s,
 		r = sql_next_row(s->db, rows, err, "root.db");
 		if (r <= 0)
 			break;
-		sql_read_record(rows, &root_network_table, &network);
-		r = fn(data, &network);
+		r = sql_read_record(rows, &root_network_table, &network, err);
+		if (r == 0)
+			r = fn(data, &network);
 		assert(!root_store_is_written(s));
 	}
 	return r;
@@ -319,8 +322,9 @@ int root_store_each_volume(struct root_store *s,
 		r = sql_next_row(s->db, rows, err, "root.db");
 		if (r <= 0)
 			break;
-		sql_read_record(rows, &root_volume_table, &volume);
-		r = fn(data, &volume);
+		r = sql_read_record(rows, &root_volume_table, &volume, err);
+		if (r == 0)
+			r = fn(data, &volume);
 		assert(!root_store_is_written(s));
 	}
 	return r;
@@ -340,8 +344,9 @@ int root_store_each_identity(struct root_store *s,
 		r = sql_next_row(s->db, rows, err, "root.db");
 		if (r <= 0)
 			break;
-		sql_read_record(rows, &root_identity_table, &identity);
-		r = fn(data, &identity);
+		r = sql_read_record(rows, &root_identity_table, &identity, err);
+		if (r == 0)
+			r = fn(data, &identity);
 		assert(!root_store_is_written(s));
 	}
 	return r;
@@ -361,8 +366,9 @@ int root_store_each_cloud_vm(struct root_store *s,
 		r = sql_next_row(s->db, rows, err, "root.db");
 		if (r <= 0)
 			break;
-		sql_read_record(rows, &root_cloud_vm_table, &vm);
-		r = fn(data, &vm);
+		r = sql_read_record(rows, &root_cloud_vm_table, &vm, err);
+		if (r == 0)
+			r = fn(data, &vm);
 		assert(!root_store_is_written(s));
 	}
 	return r;
@@ -380,8 +386,9 @@ int root_store_each_kept(struct root_store *s, int (*fn)(void *data, const struc
 		r = sql_next_row(s->db, rows, err, "root.db");
 		if (r <= 0)
 			break;
-		sql_read_record(rows, &root_kept_table, &kept);
-		r = fn(data, &kept);
+		r = sql_read_record(rows, &root_kept_table, &kept, err);
+		if (r == 0)
+			r = fn(data, &kept);
 		assert(!root_store_is_written(s));
 	}
 	return r;
@@ -400,8 +407,9 @@ int root_store_each_aurae_vm(struct root_store *s,
 		r = sql_next_row(s->db, rows, err, "root.db");
 		if (r <= 0)
 			break;
-		sql_read_record(rows, &root_aurae_vm_table, &vm);
-		r = fn(data, &vm);
+		r = sql_read_record(rows, &root_aurae_vm_table, &vm, err);
+		if (r == 0)
+			r = fn(data, &vm);
 		assert(!root_store_is_written(s));
 	}
 	return r;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -337,29 +338,31 @@ static int64_t sql_member_int(enum sql_kind kind, const char *member)
 	return 0;
 }
 
-static void sql_set_member(enum sql_kind kind, char *member, int64_t value)
+/* -EBADMSG: no value that such a member can have. */
+static int sql_set_member(enum sql_kind kind, char *member, int64_t value)
 {
 	switch (kind) {
 	case SQL_I64:
 		*(int64_t *)(void *)member = value;
-		return;
+		return 0;
 	case SQL_U64:
 		*(uint64_t *)(void *)member = (uint64_t)value;
-		return;
+		return 0;
 	case SQL_INT:
 		*(int *)(void *)member = (int)value;
-		return;
+		return value < INT_MIN || value > INT_MAX ? -EBADMSG : 0;
 	case SQL_UNSIGNED:
 		*(unsigned *)(void *)member = (unsigned)value;
-		return;
+		return value < 0 || value > (int64_t)UINT_MAX ? -EBADMSG : 0;
 	case SQL_BOOL:
 		*(bool *)(void *)member = value != 0;
-		return;
+		return value < 0 || value > 1 ? -EBADMSG : 0;
 	case SQL_TEXT:
 	case SQL_KIND_COUNT:
 		break;
 	}
 	assert(false);
+	return -EBADMSG;
 }
 
 int sql_bind_record(struct sqlite3 *db, struct sqlite3_stmt *s, const struct sql_table *t,
@@ -381,7 +384,8 @@ int sql_bind_record(struct sqlite3 *db, struct sqlite3_stmt *s, const struct sql
 	return 0;
 }
 
-void sql_read_record(struct sqlite3_stmt *s, const struct sql_table *t, void *record)
+int sql_read_record(struct sqlite3_stmt *s, const struct sql_table *t, void *record,
+		    struct error *err)
 {
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const struct sql_column *c = &t->columns[i];
@@ -391,10 +395,12 @@ void sql_read_record(struct sqlite3_stmt *s, const struct sql_table *t, void *re
 			const char *text = (const char *)sqlite3_column_text(s, (int)i);
 
 			*(const char **)(void *)member = text ? text : "";
-		} else {
-			sql_set_member(c->kind, member, sqlite3_column_int64(s, (int)i));
+		} else if (sqlite3_column_type(s, (int)i) != SQLITE_INTEGER ||
+			   sql_set_member(c->kind, member, sqlite3_column_int64(s, (int)i)) < 0) {
+			return error_set(err, -EBADMSG, "read %s.%s of a record", t->name, c->name);
 		}
 	}
+	return 0;
 }
 
 /* ---- records as text ---- */
@@ -461,6 +467,7 @@ static int sql_text_read_value(struct arena *a, const struct sql_column *c, cons
 {
 	char *member = (char *)record + c->offset;
 	char number[24], *end;
+	long long parsed;
 
 	if (c->kind == SQL_TEXT)
 		return sql_text_read_hex(a, value, n, (const char **)(void *)member);
@@ -469,8 +476,8 @@ static int sql_text_read_value(struct arena *a, const struct sql_column *c, cons
 	memcpy(number, value, n);
 	number[n] = '\0';
 	errno = 0;
-	sql_set_member(c->kind, member, strtoll(number, &end, 10));
-	return *end || errno ? -EBADMSG : 0;
+	parsed = strtoll(number, &end, 10);
+	return *end || errno ? -EBADMSG : sql_set_member(c->kind, member, parsed);
 }
 
 static int sql_text_read_word(struct arena *a, const struct sql_table *t, const char *word,

@@ -98,7 +98,9 @@ int sql_bind_text(struct sqlite3 *db, struct sqlite3_stmt *s, int at, const char
 		  struct error *err);
 int sql_bind_int(struct sqlite3 *db, struct sqlite3_stmt *s, int at, int64_t value,
 		 struct error *err);
-/* Fills the record from the current row; strings live until the next step. */
-void sql_read_record(struct sqlite3_stmt *s, const struct sql_table *t, void *record);
+/* Fills the record from the current row; strings live until the next step. -EBADMSG: a number is
+ * none, or none that its member can hold. */
+int sql_read_record(struct sqlite3_stmt *s, const struct sql_table *t, void *record,
+		    struct error *err);
 
 #endif

@@ -561,8 +561,9 @@ static int run_store_each(struct run_store *s, enum run_kind kind, union run_eac
 		r = sql_next_row(s->db, statement, err, t->name);
 		if (r <= 0)
 			break;
-		sql_read_record(statement, t, &record);
-		r = run_store_call(kind, fn, data, &record);
+		r = sql_read_record(statement, t, &record, err);
+		if (r == 0)
+			r = run_store_call(kind, fn, data, &record);
 		if (r < 0)
 			break;
 	}

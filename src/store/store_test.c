@@ -307,6 +307,42 @@ static void brings_records_of_cells_along(void)
 	scratch_done(&d);
 }
 
+/* What the schema lets in and a member cannot hold. */
+static void refuses_numbers_that_are_none(void)
+{
+	static const char *const changes[] = {
+		"UPDATE workload SET auto_remove = 2",
+		"UPDATE workload SET state = 4294967296",
+		"UPDATE workload SET restart_count = -1",
+		"UPDATE workload SET created_at = 'soon'",
+	};
+	struct run_workload pod = workload("p", 1);
+	struct scratch d;
+	char path[96];
+
+	scratch_init(&d);
+	CHECK(str_printf(path, sizeof(path), "%s/run.db", d.path) > 0);
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct run_store *s = NULL;
+		struct error err = ERROR_INIT;
+		unsigned seen = 0;
+		sqlite3 *db = NULL;
+
+		CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), 0);
+		CHECK_INT(run_store_put_workload(s, &pod, &err), 0);
+		s = run_store_close(s);
+		CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+		CHECK_INT(sqlite3_exec(db, changes[i], NULL, NULL, NULL), SQLITE_OK);
+		CHECK_INT(sqlite3_close(db), SQLITE_OK);
+		CHECK_INT(run_store_open(&s, d.fd, "run.db", &err), 0);
+		CHECK_INT(run_store_each_workload(s, see_pod, &seen, &err), -EBADMSG);
+		CHECK(strstr(err.text, "read workload.") != NULL);
+		CHECK_INT(seen, 0);
+		s = run_store_close(s);
+	}
+	scratch_done(&d);
+}
+
 static void keeps_a_workload_as_text(void)
 {
 	struct run_container c[] = { container("1", "w", 0), container("2", "w", 1) };
@@ -338,6 +374,8 @@ static void keeps_a_workload_as_text(void)
 	CHECK_INT(run_kept_read(&a, "machine id=31\n", &read, &err), -EBADMSG);
 	CHECK_INT(run_kept_read(&a, "workload id=3\n", &read, &err), -EBADMSG);
 	CHECK_INT(run_kept_read(&a, "workload state=1x\n", &read, &err), -EBADMSG);
+	CHECK_INT(run_kept_read(&a, "workload state=4294967296\n", &read, &err), -EBADMSG);
+	CHECK_INT(run_kept_read(&a, "workload auto_remove=2\n", &read, &err), -EBADMSG);
 	CHECK_INT(run_kept_read(&a, "", &read, &err), -EBADMSG);
 	free(text);
 	arena_done(&a);
@@ -413,6 +451,7 @@ static void files_are_the_owners_alone(void)
 UNIT_MAIN({ "files are the owner's alone", files_are_the_owners_alone },
 	  { "keeps_records", keeps_records }, { "reports_damage", reports_damage },
 	  { "brings_records_of_cells_along", brings_records_of_cells_along },
+	  { "refuses_numbers_that_are_none", refuses_numbers_that_are_none },
 	  { "keeps_a_workload_as_text", keeps_a_workload_as_text },
 	  { "refuses_newer_schema", refuses_newer_schema },
 	  { "says_who_is_busy", says_who_is_busy })
