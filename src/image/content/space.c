@@ -175,6 +175,7 @@ static void space_ran(struct pool_work *work)
 	struct space *c = container_of(work, struct space, work);
 	struct image_store *s = c->store;
 	struct space *next;
+	int r;
 
 	space_keep(c);
 	space_end(c);
@@ -182,9 +183,11 @@ static void space_ran(struct pool_work *work)
 		next = list_first(&s->spaces, struct space, link);
 		if (!next || next->work.busy)
 			return;
-		next->result = space_begin(next);
-		if (next->result == 0)
+		r = space_begin(next);
+		/* Its thread sets the result from here on. */
+		if (r == 0)
 			return;
+		next->result = r;
 		space_end(next);
 	}
 }
