@@ -204,6 +204,14 @@ static void times_out(void)
 	exec_wait(&r, n, "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; done",
 		  (struct keeper_exec_spec){ .env = NULL });
 	CHECK(!strstr(text(&r, 1), "sleep 900 "));
+	/* Nor is it kept by one that left the session, at any depth. */
+	exec_wait(&r, n, "setsid sh -c 'sleep 902 & setsid sh -c \"sleep 902; :\"; :'; :",
+		  (struct keeper_exec_spec){ .timeout = 2 * NSEC_PER_SEC });
+	CHECK_INT(r.exit_code, 137);
+	exec_wait(&r, n, "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; done",
+		  (struct keeper_exec_spec){ .env = NULL });
+	CHECK(!strstr(text(&r, 1), "sleep 902"));
+	CHECK(strstr(text(&r, 1), "sleep"));
 	result_reset(&r);
 	remove_cell();
 	bed_close(b);
