@@ -125,6 +125,12 @@ static const struct sql_column share_columns[] = {
 	SQL_COLUMN(run_share, ino, SQL_U64),
 };
 
+static const struct sql_column health_columns[] = {
+	SQL_COLUMN(run_health, id, SQL_TEXT),        SQL_COLUMN(run_health, container, SQL_TEXT),
+	SQL_COLUMN(run_health, started_at, SQL_U64), SQL_COLUMN(run_health, ended_at, SQL_U64),
+	SQL_COLUMN(run_health, exit_code, SQL_INT),  SQL_COLUMN(run_health, output, SQL_TEXT),
+};
+
 static const struct sql_column forward_columns[] = {
 	SQL_COLUMN(run_forward, id, SQL_TEXT),
 	SQL_COLUMN(run_forward, family, SQL_TEXT),
@@ -137,6 +143,7 @@ enum run_kind {
 	RUN_CONTAINER,
 	RUN_MIRROR,
 	RUN_SHARE,
+	RUN_HEALTH,
 	RUN_FORWARD,
 	RUN_WISH,
 	RUN_KIND_COUNT
@@ -162,6 +169,9 @@ static const struct {
 	[RUN_SHARE] = { { "share", share_columns, ARRAY_SIZE(share_columns) },
 			"WHERE workload=? ORDER BY rowid",
 			"DELETE FROM share WHERE id=?" },
+	[RUN_HEALTH] = { { "health", health_columns, ARRAY_SIZE(health_columns) },
+			 "WHERE container=? ORDER BY ended_at, rowid",
+			 "DELETE FROM health WHERE container=?" },
 	[RUN_FORWARD] = { { "forward", forward_columns, ARRAY_SIZE(forward_columns) },
 			  "ORDER BY rowid",
 			  "DELETE FROM forward WHERE id=?" },
@@ -249,6 +259,12 @@ static const char *const run_migrations[] = {
 	 "CREATE INDEX share_of_workload ON share(workload);"
 	 "CREATE TRIGGER workload_gone_share AFTER DELETE ON workload"
 	 " BEGIN DELETE FROM share WHERE workload=OLD.id; END"),
+	("CREATE TABLE health("
+	 " id TEXT PRIMARY KEY, container TEXT NOT NULL, started_at INTEGER NOT NULL,"
+	 " ended_at INTEGER NOT NULL, exit_code INTEGER NOT NULL, output TEXT NOT NULL);"
+	 "CREATE INDEX health_of_container ON health(container);"
+	 "CREATE TRIGGER container_gone_health AFTER DELETE ON container"
+	 " BEGIN DELETE FROM health WHERE container=OLD.id; END"),
 };
 
 static const struct sql_schema run_schema = {
@@ -484,6 +500,11 @@ int run_store_put_share(struct run_store *s, const struct run_share *r, struct e
 	return run_store_put(s, RUN_SHARE, r, err);
 }
 
+int run_store_put_health(struct run_store *s, const struct run_health *r, struct error *err)
+{
+	return run_store_put(s, RUN_HEALTH, r, err);
+}
+
 int run_store_put_wish(struct run_store *s, const struct run_wish *r, struct error *err)
 {
 	return run_store_put(s, RUN_WISH, r, err);
@@ -509,6 +530,11 @@ int run_store_drop_share(struct run_store *s, const char *id, struct error *err)
 	return run_store_drop(s, RUN_SHARE, id, err);
 }
 
+int run_store_drop_health(struct run_store *s, const char *container, struct error *err)
+{
+	return run_store_drop(s, RUN_HEALTH, container, err);
+}
+
 /* A record of any kind, and the function of the kind that takes it. */
 union run_record {
 	struct run_instance instance;
@@ -516,6 +542,7 @@ union run_record {
 	struct run_container container;
 	struct run_mirror mirror;
 	struct run_share share;
+	struct run_health health;
 	struct run_forward forward;
 	struct run_wish wish;
 };
@@ -526,6 +553,7 @@ union run_each_fn {
 	int (*container)(void *data, const struct run_container *r);
 	int (*mirror)(void *data, const struct run_mirror *r);
 	int (*share)(void *data, const struct run_share *r);
+	int (*health)(void *data, const struct run_health *r);
 	int (*forward)(void *data, const struct run_forward *r);
 	int (*wish)(void *data, const struct run_wish *r);
 };
@@ -543,6 +571,8 @@ static int run_store_call(enum run_kind kind, union run_each_fn fn, void *data,
 		return fn.mirror(data, &record->mirror);
 	if (kind == RUN_SHARE)
 		return fn.share(data, &record->share);
+	if (kind == RUN_HEALTH)
+		return fn.health(data, &record->health);
 	if (kind == RUN_WISH)
 		return fn.wish(data, &record->wish);
 	return fn.forward(data, &record->forward);
@@ -637,6 +667,18 @@ int run_store_each_share(struct run_store *s, const char *workload,
 	if (r < 0)
 		return r;
 	return run_store_each(s, RUN_SHARE, (union run_each_fn){ .share = fn }, data, err);
+}
+
+int run_store_each_health(struct run_store *s, const char *container,
+			  int (*fn)(void *data, const struct run_health *r), void *data,
+			  struct error *err)
+{
+	int r;
+
+	r = sql_bind_text(s->db, s->each[RUN_HEALTH], 1, container, err);
+	if (r < 0)
+		return r;
+	return run_store_each(s, RUN_HEALTH, (union run_each_fn){ .health = fn }, data, err);
 }
 
 /* ---- what root.db keeps ---- */

@@ -135,6 +135,15 @@ struct run_share {
 	uint64_t dev, ino; /* of what that was then */
 };
 
+/* The result of a health check (pod/workload/health_record.h). */
+struct run_health {
+	const char *id;        /* container.N: a place that is used again */
+	const char *container; /* id */
+	uint64_t started_at, ended_at;
+	int exit_code;
+	const char *output; /* in hexadecimal digits */
+};
+
 /* A link of the host whose forwarding this node has turned on (net/filter/forward.h). */
 struct run_forward {
 	const char *id;     /* family/link */
@@ -174,12 +183,16 @@ int run_store_put_workload(struct run_store *s, const struct run_workload *r, st
 int run_store_put_container(struct run_store *s, const struct run_container *r, struct error *err);
 int run_store_put_mirror(struct run_store *s, const struct run_mirror *r, struct error *err);
 int run_store_put_share(struct run_store *s, const struct run_share *r, struct error *err);
+int run_store_put_health(struct run_store *s, const struct run_health *r, struct error *err);
 int run_store_put_forward(struct run_store *s, const struct run_forward *r, struct error *err);
 int run_store_put_wish(struct run_store *s, const struct run_wish *r, struct error *err);
 int run_store_drop_instance(struct run_store *s, const char *id, struct error *err);
 /* Takes the workload's containers, mirrors, shares and wish along. */
 int run_store_drop_workload(struct run_store *s, const char *id, struct error *err);
+/* Takes its results of health checks along. */
 int run_store_drop_container(struct run_store *s, const char *id, struct error *err);
+/* All of a container. */
+int run_store_drop_health(struct run_store *s, const char *container, struct error *err);
 int run_store_drop_share(struct run_store *s, const char *id, struct error *err);
 
 /* In order of creation (containers: by position). fn returns 0 to go on, or a negative errno that
@@ -197,6 +210,10 @@ int run_store_each_container(struct run_store *s, const char *workload,
 int run_store_each_wish(struct run_store *s, const char *workload,
 			int (*fn)(void *data, const struct run_wish *r), void *data,
 			struct error *err);
+/* The oldest first. */
+int run_store_each_health(struct run_store *s, const char *container,
+			  int (*fn)(void *data, const struct run_health *r), void *data,
+			  struct error *err);
 int run_store_each_forward(struct run_store *s, int (*fn)(void *data, const struct run_forward *r),
 			   void *data, struct error *err);
 int run_store_each_mirror(struct run_store *s, const char *workload,

@@ -274,6 +274,8 @@ static void brings_records_of_cells_along(void)
 				   "DROP TRIGGER workload_gone_mirror;"
 				   "DROP TABLE mirror;"
 				   "DROP TRIGGER workload_gone_share;"
+				   "DROP TRIGGER container_gone_health;"
+				   "DROP TABLE health;"
 				   "DROP TABLE share;"
 				   "PRAGMA user_version=7";
 	struct run_instance in = {

@@ -87,12 +87,14 @@ class Commands(HealthTest):
             self.assertIn(what, done.stderr)
 
     def test_what_hangs_is_killed(self):
-        self.run_pod("web", "--health-cmd", "echo begun; sleep 998 & sleep 999", *FAST, "--health-timeout", "300ms")
+        self.run_pod("web", "--health-cmd", "echo begun; sleep 998 & setsid sh -c 'sleep 997; :'; sleep 999", *FAST, "--health-timeout", "300ms")
         h = self.is_("web", "unhealthy")
         self.assertEqual(-1, h["results"][-1]["exit_code"])
         self.assertIn("300 ms", h["results"][-1]["output"])
-        # Each was killed with what it had started: at most those of one probe live.
-        self.assertLessEqual(self.node.cli("exec", "web", "ps").stdout.count("sleep 99"), 3)
+        # Each was killed with what it had started, in whatever session: at most those of one probe live.
+        self.assertLessEqual(self.node.cli("exec", "web", "ps").stdout.count("sleep 99"), 5)
+        until(lambda: len(self.health("web")["results"]) == 5, what="five results")
+        self.assertLessEqual(self.node.cli("exec", "web", "ps").stdout.count("sleep 99"), 5)
         self.node.cli("stop", "-t", "0", "web")
 
     def test_output_is_bounded(self):
@@ -220,6 +222,21 @@ class Ports(HealthTest):
         self.is_("c", "healthy")
 
 
+class OwnAddresses(HealthTest):
+    @classmethod
+    def prepare(cls):
+        # The first one on a network has the daemon open its sockets.
+        cls.node.cli("run", "--rm", "--network", "default", "busybox", "true")
+
+    def test_own_address(self):
+        """A server that does not listen on loopback."""
+        script = "mkdir /www; echo yes > /www/live; exec httpd -f -p $(hostname -i | cut -d' ' -f1):80 -h /www"
+        for name, words in (("http", ("--health-http", "80/live")), ("tcp", ("--health-tcp", "80"))):
+            self.run_pod(name, "--network", "default", *words, *FAST, script=script)
+            self.is_(name, "healthy")
+            self.assertNotIn("127.0.0.1:80", self.node.cli("exec", name, "netstat", "-ltn").stdout)
+
+
 class Failures(HealthTest):
     def test_kill_and_policy(self):
         self.run_pod("web", "--health-cmd", "false", *FAST, "--health-on-failure", "kill", "--restart", "on-failure:1")
@@ -245,9 +262,28 @@ class Failures(HealthTest):
                      "--health-start-interval", "200ms")
         self.well("web", True)
         self.is_("web", "healthy")
+        self.run_pod("rare", "--health-cmd", "printf 'a\\0b\\377'; exit 4", "--health-interval", "1h")
+        for _ in range(7):
+            self.node.cli("healthcheck", "run", "rare", check=False)
+        before = self.health("rare")["results"]
+        self.assertEqual([4] * 5, [r["exit_code"] for r in before])
         self.node.kill()
         self.node.start()
         self.assertEqual("healthy", self.health("web")["status"])
+        self.assertEqual(before, self.health("rare")["results"])
+        # The next one goes to the end, and so again for the daemon after it.
+        self.node.cli("healthcheck", "run", "rare", check=False)
+        after = self.health("rare")["results"]
+        self.assertEqual(before[1:], after[:4])
+        self.node.kill()
+        self.node.start()
+        self.assertEqual(after, self.health("rare")["results"])
+        # Another life has results of its own.
+        self.node.cli("restart", "-t", "0", "rare")
+        self.assertEqual([], self.health("rare")["results"])
+        self.node.kill()
+        self.node.start()
+        self.assertEqual([], self.health("rare")["results"])
         until(lambda: self.health("web")["results"], what="a probe of the new daemon")
         self.well("web", False)
         self.is_("web", "unhealthy")

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/file/fd.h"
@@ -48,17 +49,33 @@ void sockets_make(struct sockets *s, struct pool *pool, int netns_fd,
 	pool_submit(pool, &s->work);
 }
 
+const struct prefix *sockets_loopback(int which)
+{
+	static const struct prefix loopback[SOCKETS_COUNT] = {
+		[SOCKETS_IP4] = { .family = AF_INET, .length = 32, .bytes = { 127, 0, 0, 1 } },
+		[SOCKETS_IP6] = { .family = AF_INET6, .length = 128, .bytes = { [15] = 1 } },
+	};
+
+	return &loopback[which];
+}
+
 int sockets_connect(int fd, int which, uint16_t port)
 {
-	const struct sockaddr_in ip4 = { .sin_family = AF_INET,
-					 .sin_port = htons(port),
-					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	const struct sockaddr_in6 ip6 = { .sin6_family = AF_INET6,
-					  .sin6_port = htons(port),
-					  .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	return sockets_connect_to(fd, sockets_loopback(which), port);
+}
+
+int sockets_connect_to(int fd, const struct prefix *address, uint16_t port)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in ip4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 ip6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
 	int r;
 
-	if (which == SOCKETS_IP4)
+	/* A connection that failed in the background is still the socket's until this. */
+	(void)connect(fd, &none, sizeof(none));
+	memcpy(&ip4.sin_addr, address->bytes, sizeof(ip4.sin_addr));
+	memcpy(&ip6.sin6_addr, address->bytes, sizeof(ip6.sin6_addr));
+	if (address->family == AF_INET)
 		r = connect(fd, (const struct sockaddr *)&ip4, sizeof(ip4));
 	else
 		r = connect(fd, (const struct sockaddr *)&ip6, sizeof(ip6));

@@ -4,6 +4,7 @@
 
 #include "base/log/error.h"
 #include "loop/pool.h"
+#include "net/range/prefix.h"
 
 /*
  * Sockets for one connection to a port in another network namespace, made on a thread of the pool:
@@ -27,5 +28,8 @@ void sockets_make(struct sockets *s, struct pool *pool, int netns_fd,
 		  void (*done)(struct sockets *s));
 /* Connects to 127.0.0.1 or ::1, as the socket can: 0, also while that is under way, or why not. */
 int sockets_connect(int fd, int which, uint16_t port);
+const struct prefix *sockets_loopback(int which);
+/* To that address of the family that the socket has; also of one whose connection failed. */
+int sockets_connect_to(int fd, const struct prefix *address, uint16_t port);
 
 #endif

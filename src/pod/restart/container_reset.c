@@ -55,7 +55,7 @@ void container_reset_move(struct pod_container *to, struct pod_container *from)
 
 void container_reset(struct pod_container *c)
 {
-	health_drop(c);
+	health_reset(c);
 	c->status = (struct container_status){ .state = CONTAINER_STARTING };
 	c->phase = POD_CONTAINER_STARTED;
 	c->host_pid = 0;

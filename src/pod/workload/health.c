@@ -84,6 +84,7 @@ static const struct health_result *health_keep(struct health *h, int exit_code, 
 {
 	struct health_result *r;
 
+	assert(h->place < HEALTH_RESULTS);
 	if (h->n_results == HEALTH_RESULTS)
 		health_drop_first(h);
 	r = &h->results[h->n_results++];
@@ -96,6 +97,8 @@ static const struct health_result *health_keep(struct health *h, int exit_code, 
 		memcpy(r->output, output, n_output);
 		r->n_output = n_output;
 	}
+	health_record_put(h->container, h->place, r);
+	h->place = (h->place + 1) % HEALTH_RESULTS;
 	return r;
 }
 
@@ -241,6 +244,8 @@ void health_begin(struct pod_container *c)
 			  LOG_STR("container", c->name), LOG_ERR(&err));
 		return;
 	}
+	if (c->workload->adopted)
+		c->health->place = health_record_read(c, c->health->results, &c->health->n_results);
 	if (c->health_status == HEALTH_NONE)
 		health_enter(c, HEALTH_STARTING);
 	health_wait_for_next(c);
@@ -279,6 +284,14 @@ void health_drop(struct pod_container *c)
 		health_drop_first(h);
 	health_rule_done(&h->rule);
 	free(h);
+}
+
+void health_reset(struct pod_container *c)
+{
+	/* The record of its status is written by whoever starts it. */
+	if (c->health_status != HEALTH_NONE)
+		health_record_drop(c);
+	health_drop(c);
 }
 
 /* ---- conditions ---- */

@@ -2,7 +2,7 @@
 #ifndef NACRE_POD_HEALTH_H
 #define NACRE_POD_HEALTH_H
 
-#include "pod/workload/model.h"
+#include "pod/workload/health_record.h"
 
 /*
  * Health of containers: probes that are repeated while one runs, what they said last, and what
@@ -12,13 +12,12 @@
  * HEALTH_STARTING until a probe has succeeded: HEALTH_HEALTHY. So many failures in a row as its
  * rule says, without those of its start period: HEALTH_UNHEALTHY; then what the rule says for that
  * is done, once. The state is in the record of the container: a daemon that takes over goes on from
- * there, and does what its predecessor had not come to. Results are in memory alone.
+ * there, and does what its predecessor had not come to. So are the last results, which are shown
+ * alone.
  *
  * A probe that could not be made, since its keeper could not be asked, counts for nothing.
  */
 
-#define HEALTH_RESULTS 5
-#define HEALTH_OUTPUT_MAX 4096
 #define HEALTH_TIME_MIN (100 * NSEC_PER_MSEC)
 #define HEALTH_TIME_MAX (24 * 3600 * NSEC_PER_SEC)
 #define HEALTH_RETRIES_MAX 1000
@@ -37,24 +36,17 @@ struct health_rule {
 	enum health_action action;
 };
 
-struct health_result {
-	uint64_t started_at, ended_at; /* clock_real() */
-	int exit_code;                 /* 0: healthy */
-	char *output;                  /* n_output bytes, at most HEALTH_OUTPUT_MAX */
-	size_t n_output;
-};
-
 struct health {
 	struct pod_container *container;
 	struct health_rule rule;
 	unsigned streak; /* failures in a row that count */
 	bool acted;      /* the rule's action was taken since it became unhealthy */
 	struct health_result results[HEALTH_RESULTS]; /* the oldest first */
-	size_t n_results;
-	struct health_probe *probe; /* under way; NULL: none is */
-	uint64_t probe_at;          /* clock_real() of when that began */
-	struct loop_timer timer;    /* until the next one */
-	struct list waits;          /* struct health_wait, for the end of the one under way */
+	size_t n_results, place;                      /* place: of the next one in the store */
+	struct health_probe *probe;                   /* under way; NULL: none is */
+	uint64_t probe_at;                            /* clock_real() of when that began */
+	struct loop_timer timer;                      /* until the next one */
+	struct list waits; /* struct health_wait, for the end of the one under way */
 };
 
 /* The functions that probing needs, given by the runtime service. */
@@ -99,7 +91,9 @@ int health_compare(const struct workload *w, const struct pod_container *c,
 void health_begin(struct pod_container *c);
 /* It does not any more. Its results stay. */
 void health_end(struct pod_container *c);
-/* All of it goes; there may be none. */
+/* All of it goes from memory; there may be none. */
 void health_drop(struct pod_container *c);
+/* Likewise, and from the store: it is to start again. */
+void health_reset(struct pod_container *c);
 
 #endif

@@ -3,10 +3,10 @@
 
 /*
  * Theory of operation. A command is an Exec of the container's keeper, which kills it when its time
- * is over. For the other kinds sockets are made in the pod's network on a thread; what is said over
- * them, and as much of the answer as decides (wire/message/probe.h), is an affair of the loop. One
- * timer ends either. Nothing is allocated by what a pod answers, but for the first bytes of the
- * output of a command.
+ * is over. For the other kinds sockets are made in the pod's network on a thread, and tried with
+ * one address after the other; what is said over them, and as much of the answer as decides
+ * (wire/message/probe.h), is an affair of the loop. One timer ends either. Nothing is allocated by
+ * what a pod answers, but for the first bytes of the output of a command.
  */
 
 #include <errno.h>
@@ -24,6 +24,7 @@
 #include "keeper/client/client.h"
 #include "keeper/server/passing.h"
 #include "net/port/sockets.h"
+#include "network/attachment.h"
 #include "pod/networks/netns.h"
 #include "rpc/exchange/client.h"
 #include "wire/message/probe.h"
@@ -31,6 +32,8 @@
 /* Over the time of a command: its keeper does not answer. */
 #define PROBE_PATIENCE (5 * NSEC_PER_SEC)
 #define PROBE_PIECE ((size_t)4096)
+/* Addresses that a port is looked for at: loopback, and those of its first networks. */
+#define PROBE_TARGETS_MAX (SOCKETS_COUNT + 2 * 4)
 
 /* Outlives the probe that it is for. */
 struct probe_sockets {
@@ -53,7 +56,9 @@ struct health_probe {
 	bool has_ended;
 	/* The others. */
 	struct probe_sockets *opening; /* NULL: they are there */
-	int fds[SOCKETS_COUNT], at;
+	int fds[SOCKETS_COUNT];
+	struct prefix targets[PROBE_TARGETS_MAX]; /* in this order */
+	size_t n_targets, at;
 	struct loop_fd source;
 	loop_fd_fn on_fd; /* of the source */
 	bool has_source, connected;
@@ -258,11 +263,16 @@ static void port_answered(struct health_probe *p, enum probe_verdict verdict)
 		probe_say(p, code, "gRPC health status %llu", (unsigned long long)p->grpc.status);
 }
 
+static int port_fd(const struct health_probe *p)
+{
+	return p->fds[p->targets[p->at].family == AF_INET ? SOCKETS_IP4 : SOCKETS_IP6];
+}
+
 static void port_read(struct health_probe *p)
 {
 	enum probe_verdict verdict;
 	uint8_t data[PROBE_PIECE];
-	ssize_t n = recv(p->fds[p->at], data, sizeof(data), 0);
+	ssize_t n = recv(port_fd(p), data, sizeof(data), 0);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -282,7 +292,7 @@ static void port_read(struct health_probe *p)
 static bool port_write(struct health_probe *p)
 {
 	ssize_t n =
-		send(p->fds[p->at], p->request + p->n_sent, p->n_request - p->n_sent, MSG_NOSIGNAL);
+		send(port_fd(p), p->request + p->n_sent, p->n_request - p->n_sent, MSG_NOSIGNAL);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		port_fail(p, errno);
@@ -293,19 +303,40 @@ static bool port_write(struct health_probe *p)
 	return true;
 }
 
-/* The next of its sockets that can be tried; `why` is how the one before failed. */
+static void port_target(struct health_probe *p, const struct prefix *address)
+{
+	if (address->family && p->n_targets < PROBE_TARGETS_MAX)
+		p->targets[p->n_targets++] = *address;
+}
+
+/* A server may listen on one of the pod's own addresses alone. */
+static void port_find_targets(struct health_probe *p)
+{
+	port_target(p, sockets_loopback(SOCKETS_IP4));
+	port_target(p, sockets_loopback(SOCKETS_IP6));
+	for (const struct attachment *a = p->container->workload->attachment; a; a = a->next) {
+		if (a->state != ATTACHMENT_PLUGGED)
+			continue;
+		port_target(p, &a->ip4);
+		port_target(p, &a->ip6);
+	}
+}
+
+/* The next of its addresses that can be tried; `why` is how the one before failed. */
 static void port_connect(struct health_probe *p, int why)
 {
-	for (; p->at < SOCKETS_COUNT; p->at++) {
-		int r = p->fds[p->at] < 0 ? -EAFNOSUPPORT
-					  : sockets_connect(p->fds[p->at], p->at, p->rule->port);
+	for (; p->at < p->n_targets; p->at++) {
+		int r;
 
+		if (port_fd(p) < 0)
+			continue;
+		r = sockets_connect_to(port_fd(p), &p->targets[p->at], p->rule->port);
 		if (r == 0) {
-			loop_fd_init(&p->source, p->loop, p->fds[p->at], LOOP_WRITE, p->on_fd);
+			loop_fd_init(&p->source, p->loop, port_fd(p), LOOP_WRITE, p->on_fd);
 			p->has_source = true;
 			return;
 		}
-		why = p->fds[p->at] < 0 ? why : -r;
+		why = -r;
 	}
 	port_fail(p, why);
 }
@@ -316,7 +347,7 @@ static void port_connected(struct health_probe *p)
 	socklen_t len = sizeof(int);
 	int why = 0;
 
-	if (getsockopt(p->fds[p->at], SOL_SOCKET, SO_ERROR, &why, &len) < 0)
+	if (getsockopt(port_fd(p), SOL_SOCKET, SO_ERROR, &why, &len) < 0)
 		why = errno;
 	if (why) {
 		probe_stop_source(p);
@@ -378,6 +409,7 @@ static int port_begin(struct health_probe *p, struct pool *pool, struct error *e
 		return error_set(err, -ENOMEM, "check the health of a container");
 	}
 	p->opening->probe = p;
+	port_find_targets(p);
 	if (p->rule->kind == HEALTH_HTTP)
 		p->n_request = probe_http_request(p->request, p->rule->port, word);
 	else if (p->rule->kind == HEALTH_GRPC)
