@@ -38,6 +38,7 @@ static void daemon_volume_imported(void *userdata, const char *id)
 static void daemon_init_volume(struct daemon *d)
 {
 	d->volume = (struct volume_service){
+		.pool = d->pool,
 		.volumes = d->volumes,
 		.workloads = d->workloads,
 		.exports = { .pool = d->pool, .gone = daemon_volume_exported, .userdata = d },

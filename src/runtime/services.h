@@ -90,6 +90,7 @@ struct network_service {
 /* nacre.v1.VolumeService; userdata: struct volume_service. */
 extern const struct rpc_service volume_service;
 struct volume_service {
+	struct pool *pool; /* counts what they take */
 	struct volumes *volumes;
 	struct workloads *workloads;
 	struct copies exports, imports; /* their `gone`: volume_service_copied() */

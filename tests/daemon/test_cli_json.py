@@ -84,7 +84,7 @@ class Output(nacre_test.NodeTest):
         self.node.cli("exec", "-c", "web", "shop", "touch", "/made")
         self.assertEqual([{"change": "A", "path": "/made"}], self.check("diff", "-c", "web", "shop"))
         self.assertIn("sleep 1000", {p["command"] for p in self.check("processes", "shop")})
-        self.assertEqual(["images", "containers"], [row["kind"] for row in self.check("system df")])
+        self.assertEqual(["images", "containers", "volumes"], [row["kind"] for row in self.check("system df")])
         self.assertEqual(1, len(self.check("image ls")))
         self.assertEqual({"pod", "executable"}, {i["kind"] for i in self.check("prune", "--force")["items"]})
         self.check("system prune", "--force")

@@ -22,7 +22,8 @@
 
 /*
  * What takes room on this node, and what of it nobody needs: workloads that have ended, networks
- * that nobody is on, images that nothing is made of. Each kind is a row of the two tables below.
+ * that nobody is on, images that nothing is made of, volumes that nobody has. Each kind is a row of
+ * the two tables below.
  */
 
 /* ---- system df ---- */
@@ -83,6 +84,22 @@ static struct df_row df_containers(const Nacre__V1__DiskUsageResponse *u,
 	return row;
 }
 
+static struct df_row df_volumes(const Nacre__V1__ListVolumesResponse *volumes)
+{
+	struct df_row row = { .name = "Local Volumes",
+			      .member = "volumes",
+			      .total = volumes->n_volumes };
+
+	for (size_t i = 0; i < volumes->n_volumes; i++) {
+		const Nacre__V1__NodeVolume *v = volumes->volumes[i];
+
+		row.bytes += v->bytes;
+		row.active += v->n_workloads > 0;
+		row.reclaimable += v->n_workloads > 0 ? 0 : v->bytes;
+	}
+	return row;
+}
+
 static void df_json(const struct df_row *rows, size_t n)
 {
 	struct json j = JSON_INIT(stdout);
@@ -136,12 +153,14 @@ int cmd_system_df(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__ListImagesRequest images_request = NACRE__V1__LIST_IMAGES_REQUEST__INIT;
 	Nacre__V1__DiskUsageRequest request = NACRE__V1__DISK_USAGE_REQUEST__INIT;
+	Nacre__V1__ListVolumesRequest volumes_request = NACRE__V1__LIST_VOLUMES_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__ListVolumesResponse *volumes = NULL;
 	_cleanup_message_ Nacre__V1__DiskUsageResponse *usage = NULL;
 	_cleanup_message_ Nacre__V1__ListImagesResponse *images = NULL;
 	_cleanup_message_ Nacre__V1__ListResponse *list = NULL;
 	_cleanup_client_ struct client *client = NULL;
 	struct error err = ERROR_INIT;
-	struct df_row rows[2];
+	struct df_row rows[3];
 
 	(void)args;
 	client = client_open(&cli->daemon, &err);
@@ -150,15 +169,21 @@ int cmd_system_df(const struct cli *cli, const struct args *args)
 	if (images)
 		usage = client_ask(client, "/nacre.v1.ImageService/DiskUsage", &request.base,
 				   &nacre__v1__disk_usage_response__descriptor, &err);
-	if (!usage)
+	volumes_request.sizes = true;
+	if (usage)
+		volumes = client_ask(client, "/nacre.v1.VolumeService/ListVolumes",
+				     &volumes_request.base,
+				     &nacre__v1__list_volumes_response__descriptor, &err);
+	if (!volumes)
 		return cli_fail(&err);
 	rows[0] = df_images(usage, images);
 	rows[1] = df_containers(usage, list);
+	rows[2] = df_volumes(volumes);
 	if (cli->json)
 		df_json(rows, ARRAY_SIZE(rows));
 	else
 		df_table(cli, rows, ARRAY_SIZE(rows));
-	if (usage->incomplete)
+	if (usage->incomplete || volumes->incomplete)
 		(void)cli_complain("something could not be read, and is not counted");
 	return 0;
 }

@@ -87,11 +87,12 @@ static const struct command system_commands[] = {
 	{
 		.name = "system df",
 		.operands = "",
-		.summary = "tell what images and containers take on the disk",
-		.help = "ACTIVE are images that something is made of, and containers that run. "
-			"RECLAIMABLE is\n"
-			"what `nacre image prune --all` and `nacre prune` would free; `nacre image "
-			"df` says more.",
+		.summary = "tell what images, containers and volumes take on the disk",
+		.help = "ACTIVE are images that something is made of, containers that run, and "
+			"volumes that\n"
+			"somebody has. RECLAIMABLE is what `nacre image prune --all`, `nacre "
+			"prune` and\n"
+			"`nacre volume rm` would free; `nacre image df` says more.",
 		.run = cmd_system_df,
 	},
 	{

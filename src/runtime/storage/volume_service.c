@@ -11,6 +11,7 @@
 #include "pod/workload/workload.h"
 #include "rpc/server/server.h"
 #include "runtime/services.h"
+#include "runtime/storage/volume_sizes.h"
 #include "volumes/fill.h"
 #include "volumes/volumes.h"
 
@@ -181,32 +182,44 @@ static int volume_list_users(struct arena *a, const struct workloads *all,
 	return 0;
 }
 
-static void volume_list(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+/* NULL without memory. */
+static Nacre__V1__ListVolumesResponse *volume_list_answer(const struct volume_service *s,
+							  struct arena *a)
 {
-	Nacre__V1__ListVolumesResponse m = NACRE__V1__LIST_VOLUMES_RESPONSE__INIT;
-	const struct volume_service *s = userdata;
-	struct arena *a = rpc_call_arena(call);
+	Nacre__V1__ListVolumesResponse *m = arena_alloc(a, sizeof(*m));
 	const struct volume *v;
 
-	(void)request;
-	m.volumes = arena_zalloc(a, volumes_count(s->volumes) + 1, sizeof(*m.volumes));
-	if (!m.volumes) {
-		volume_no_memory(call);
-		return;
-	}
+	if (!m)
+		return NULL;
+	nacre__v1__list_volumes_response__init(m);
+	m->volumes = arena_zalloc(a, volumes_count(s->volumes) + 1, sizeof(*m->volumes));
+	if (!m->volumes)
+		return NULL;
 	list_for_each (v, volumes_list(s->volumes), struct volume, link) {
 		if (v->state == VOLUME_REMOVING)
 			continue;
-		m.volumes[m.n_volumes] = volume_message(a, v);
-		if (!m.volumes[m.n_volumes++]) {
-			volume_no_memory(call);
-			return;
-		}
+		m->volumes[m->n_volumes] = volume_message(a, v);
+		if (!m->volumes[m->n_volumes++])
+			return NULL;
 	}
-	if (volume_list_users(a, s->workloads, &m) < 0)
+	return volume_list_users(a, s->workloads, m) < 0 ? NULL : m;
+}
+
+static void volume_list(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	const Nacre__V1__ListVolumesRequest *q =
+		(const Nacre__V1__ListVolumesRequest *)(const void *)request;
+	const struct volume_service *s = userdata;
+	struct arena *a = rpc_call_arena(call);
+	Nacre__V1__ListVolumesResponse *m = volume_list_answer(s, a);
+	struct error err = ERROR_INIT;
+
+	if (!m)
 		volume_no_memory(call);
-	else
-		rpc_call_reply(call, &m.base);
+	else if (!q->sizes)
+		rpc_call_reply(call, &m->base);
+	else if (volume_sizes_answer(call, s->pool, s->volumes, m, &err) < 0)
+		rpc_call_fail(call, &err);
 }
 
 static struct volume *volume_named(const struct volume_service *s, const char *field,
