@@ -247,6 +247,27 @@ class Push(PushTest):
             "Content-Type": "application/json", "Link": '</v2/a/b/tags/list?last=t>; rel="next"'}))
         self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "more than 20000 tags", tags(f"{self.registry.host}/a/b"))
 
+    def test_pull_all_tags(self):
+        made = {tag: self.registry.put_image("a/all", tag, layers=[fakeregistry.layer_tar({"f": tag.encode()})]) for tag in ("1", "2", "latest")}
+        self.assertEqual(3, len(set(made.values())))
+        name = f"{self.registry.host}/a/all"
+        said = self.node.cli("image", "pull", "-q", "--all-tags", name).stdout.split()
+        self.assertEqual(3, len(said))
+        self.assertEqual({f"{name}:{tag}" for tag in made}, {n for i in self.node.json("image", "ls") for n in i["names"] if n.startswith(name)})
+        self.node.cli("image", "rm", f"{name}:2")
+        # What one of them fails with is told, and the others come.
+        self.registry.on("GET", "/manifests/1$", lambda a: a.reply(404))
+        done = self.node.cli("image", "pull", "-a", name, check=False)
+        self.assertEqual((125, 2), (done.returncode, len(done.stdout.split())), done.stderr)
+        self.assertIn(f"{name}:1", done.stderr)
+        for words, said in (((f"{name}:2",), "is an image of a repository"), ((f"{self.registry.host}/none",), "not known")):
+            done = self.node.cli("image", "pull", "--all-tags", *words, check=False)
+            self.assertEqual(125, done.returncode)
+            self.assertIn(said, done.stderr)
+        for i in self.node.json("image", "ls"):
+            if any(n.startswith(name) for n in i["names"]):
+                self.node.cli("image", "rm", i["id"])
+
     def test_referrers(self):
         image = lambda name: lambda: list(self.node.images.Referrers(nacre_pb2.ReferrersRequest(image=name)))  # noqa: E731
         subject = self.node.json("image", "inspect", self.name)["image"]["repo_digests"][0].partition("@")[2]

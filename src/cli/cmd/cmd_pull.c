@@ -23,9 +23,11 @@
 struct pull {
 	struct client_call call;
 	const char *missing; /* an image that somebody would run */
+	const char *one_of;  /* one of several, by its name */
 	bool json, pulled;
 	bool quiet;  /* its id is not what was asked for */
 	bool silent; /* nor how far it is */
+	int failed;  /* of several: the exit status of the last that did */
 	struct progress_lines lines;
 };
 
@@ -125,6 +127,8 @@ static int pull_run(struct client *client, struct pull *p, const ProtobufCMessag
 	progress_lines_done(&p->lines);
 	if (err.code && p->missing)
 		(void)cli_complain("this node has no image %s, and cannot pull it:", p->missing);
+	if (err.code && p->one_of)
+		(void)cli_complain("%s is not pulled:", p->one_of);
 	if (err.code)
 		return cli_fail(&err);
 	return p->pulled ? 0 : cli_complain("the daemon did not tell which image this is");
@@ -152,6 +156,71 @@ static int pull_one(struct client *client, struct pull *pull, const struct args 
 	return pull_run(client, pull, &request->base);
 }
 
+/* ---- all tags of a repository ---- */
+
+struct pull_tags {
+	struct client_call call;
+	char **all; /* strv; NULL: none */
+	bool no_memory;
+};
+
+static void pull_tags_message(struct client_call *call, const ProtobufCMessage *message)
+{
+	struct pull_tags *t = container_of(call, struct pull_tags, call);
+	const Nacre__V1__TagsResponse *m = (const Nacre__V1__TagsResponse *)message;
+
+	for (size_t i = 0; i < m->n_tags && !t->no_memory; i++)
+		t->no_memory = strv_add(&t->all, m->tags[i]) < 0;
+}
+
+static int pull_list_tags(struct client *client, struct pull_tags *t, const struct args *args,
+			  struct error *err)
+{
+	Nacre__V1__RegistryAuth auth = NACRE__V1__REGISTRY_AUTH__INIT, *auths[] = { &auth };
+	_cleanup_(arena_done) struct arena arena = ARENA_INIT_LIMIT(REGISTRY_AUTH_MEMORY_MAX);
+	Nacre__V1__TagsRequest request = NACRE__V1__TAGS_REQUEST__INIT;
+	int r = registry_auth_take(&auth, &arena, args, args->operands[0], err);
+
+	if (r < 0)
+		return r;
+	request.repository = args->operands[0];
+	request.auths = auths;
+	request.n_auths = r > 0 ? 1 : 0;
+	t->call = (struct client_call){ .type = &nacre__v1__tags_response__descriptor,
+					.on_message = pull_tags_message };
+	client_call_start(client, &t->call, "/nacre.v1.ImageService/Tags", &request.base);
+	(void)client_call_wait(client, &t->call);
+	r = t->call.err.code ? error_copy(err, &t->call.err) : 0;
+	client_call_done(&t->call);
+	if (r == 0 && t->no_memory)
+		r = error_set(err, -ENOMEM, "keep the tags");
+	if (r == 0 && !t->all)
+		r = error_refuse(err, ERROR_NOT_FOUND, "%.300s has no tags", args->operands[0]);
+	return r;
+}
+
+/* One that fails does not keep the others: the exit status is that of the last that did. */
+static int pull_all(struct client *client, struct pull *pull, const struct args *args,
+		    Nacre__V1__PullRequest *request)
+{
+	struct pull_tags tags = { .all = NULL };
+	struct error err = ERROR_INIT;
+	int status = pull_list_tags(client, &tags, args, &err) < 0 ? cli_fail(&err) : 0;
+
+	for (size_t i = 0; status == 0 && tags.all && tags.all[i]; i++) {
+		_cleanup_str_ char *image = xformat("%s:%s", args->operands[0], tags.all[i]);
+		int r;
+
+		pull->pulled = false;
+		request->image = image;
+		pull->one_of = image;
+		r = pull_one(client, pull, args, request);
+		pull->failed = r ? r : pull->failed;
+	}
+	strv_free(tags.all);
+	return status ? status : pull->failed;
+}
+
 int cmd_image_pull(const struct cli *cli, const struct args *args)
 {
 	Nacre__V1__PullRequest request = NACRE__V1__PULL_REQUEST__INIT;
@@ -170,7 +239,8 @@ int cmd_image_pull(const struct cli *cli, const struct args *args)
 	client = client_open(&cli->daemon, &err);
 	if (!client)
 		return cli_fail(&err);
-	return pull_one(client, &pull, args, &request);
+	return args_flag(args, "all-tags") ? pull_all(client, &pull, args, &request)
+					   : pull_one(client, &pull, args, &request);
 }
 
 /* ---- for who runs something ---- */

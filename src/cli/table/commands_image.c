@@ -68,6 +68,7 @@ static const struct arg_option options_push[] = {
 };
 
 static const struct arg_option options_pull[] = {
+	{ "all-tags", 'a', NULL, "all images of a repository, IMAGE without a tag" },
 	{ "quiet", 'q', NULL, "tell nothing of how far it is" },
 	{ "platform", 0, "ARCH[/VARIANT]", "of the image, else that of this machine" },
 	AUTHFILE_OPTION,

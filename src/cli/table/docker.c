@@ -129,7 +129,6 @@ static const struct docker_option docker_options[] = {
 	{ " images ", "quiet", 'q', false, "--quiet --short", NULL },
 	{ " images ", "filter", 'f', true, NULL, "use --dangling, --unused, or a PREFIX" },
 	{ " rmi ", "force", 'f', false, NULL, "remove what is made of the image first" },
-	{ " pull ", "all-tags", 'a', false, NULL, "pull each; `nacre image tags` lists them" },
 	{ " save ", "output", 'o', true, "-", NULL },
 	{ " load ", "input", 'i', true, "-", NULL },
 	{ " load ", "quiet", 'q', false, "", NULL },
