@@ -12,6 +12,7 @@
 #include "base/text/str.h"
 #include "daemon/config_cloud.h"
 #include "daemon/config_read.h"
+#include "daemon/config_system.h"
 #include "gates/front.h"
 #include "gates/metrics_port.h"
 #include "image/image.h"
@@ -380,6 +381,36 @@ static int set_images_policy(struct config *c, const char *value)
 	return set_absolute(c->images.policy, sizeof(c->images.policy), value);
 }
 
+static int set_system_hostname(struct config *c, const char *value)
+{
+	return config_system_hostname(&c->sys, value);
+}
+
+static int set_system_interface(struct config *c, const char *value)
+{
+	return config_system_interface(&c->sys, value);
+}
+
+static int set_system_dhcp_client(struct config *c, const char *value)
+{
+	return config_system_dhcp_client(&c->sys, value);
+}
+
+static int set_system_network_within(struct config *c, const char *value)
+{
+	return config_system_network_within(&c->sys, value);
+}
+
+static int set_system_dhcp_patience(struct config *c, const char *value)
+{
+	return config_system_dhcp_patience(&c->sys, value);
+}
+
+static int set_system_stop_within(struct config *c, const char *value)
+{
+	return config_system_stop_within(&c->sys, value);
+}
+
 static int set_images_downloads(struct config *c, const char *value)
 {
 	uint64_t n;
@@ -497,6 +528,17 @@ static const struct config_key config_keys[] = {
 	{ "drain", set_drain, "a duration such as 10s" },
 	{ "cgroup", set_cgroup, "an absolute path below the root of the cgroup hierarchy" },
 	{ "libexec", set_libexec, "an absolute path" },
+	{ "system.hostname", set_system_hostname, "1 to 64 of a-z, 0-9, '-' and '.'" },
+	{ "system.interfaces", set_system_interface,
+	  "DEVICE and words behind it: dhcp, auto, ADDRESS/LENGTH (up to 4), via GATEWAY, mtu "
+	  "BYTES; up to 8 devices",
+	  true },
+	{ "system.dhcp_client", set_system_dhcp_client,
+	  "the absolute path of a program, or a word behind it; at most 16, of 512 bytes together",
+	  true },
+	{ "system.network_within", set_system_network_within, "a duration up to 1h" },
+	{ "system.dhcp_patience", set_system_dhcp_patience, "a duration from 1s to 1h" },
+	{ "system.stop_within", set_system_stop_within, "a duration up to 1h" },
 	{ "spare", set_spare, "yes or no" },
 	{ "trust_domain", set_trust_domain, "1 to 255 of a-z, 0-9, '.', '-' and '_'" },
 	{ "images.reserve", set_images_reserve, "a size such as 256MiB, up to 1048576GiB, or 0" },
@@ -614,6 +656,7 @@ void config_init(struct config *c)
 			    .parallel_downloads = 6,
 			    .no_progress = 60 * NSEC_PER_SEC },
 	};
+	config_system_init(&c->sys);
 }
 
 /* ---- the file ---- */

@@ -11,6 +11,7 @@
 #include "clouds/plan.h"
 #include "image/image.h"
 #include "image/registry.h"
+#include "init/system_config.h"
 #include "instance/model.h"
 #include "pod/workload/ids.h"
 
@@ -98,6 +99,13 @@
  *     listen: 127.0.0.1:9464   # where Prometheus scrapes /metrics; default: nowhere
  *   storage:
  *     container_limit: none    # bytes that a container's writable layer may take
+ *   system:                    # where `nacre daemon` is pid 1 (init/system_main.h)
+ *     hostname: NAME           # default: as it is
+ *     interfaces: [ "eth0 dhcp auto", "eth1 192.0.2.2/24 via 192.0.2.1 fd00::2/64 mtu 1400" ]
+ *     dhcp_client: [ /sbin/udhcpc, -f, -i, "%i" ]  # default: the first that is installed
+ *     network_within: 10s      # the daemon is started then, also where an address is missing
+ *     dhcp_patience: 60s       # a client without an address for so long is started again
+ *     stop_within: 60s         # all workloads have ended by then, when the machine is to end
  *   users:                     # ids that pods with a user namespace of their own get, 65,536 each
  *     first: 1879048192        # of users and of groups; those of /etc/subuid are left out
  *     count: 268304384
@@ -161,6 +169,7 @@ struct config {
 	struct {
 		uint64_t container_limit; /* 0: none */
 	} storage;
+	struct system_config sys;
 	struct {
 		uint32_t first, count;
 	} users; /* pod/workload/ids.h */

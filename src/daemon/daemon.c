@@ -32,10 +32,12 @@
 #include "daemon/privilege.h"
 #include "daemon/remote.h"
 #include "daemon/svid.h"
+#include "daemon/system.h"
 #include "daemon/usage.h"
 #include "gates/metrics_port.h"
 #include "gates/svid_port.h"
 #include "image/image.h"
+#include "init/system_main.h"
 #include "instance/instance.h"
 #include "instance/place.h"
 #include "io/unix.h"
@@ -75,6 +77,8 @@
 /* Beyond the time that a daemon gives to its calls. */
 #define DAEMON_REPLACE_PATIENCE (30 * NSEC_PER_SEC)
 #define DAEMON_EXIT_FAILED 1
+/* Beside a host that ends nobody waits for calls that only look. */
+#define DAEMON_SHUT_DRAIN (2 * NSEC_PER_SEC)
 
 /* ---- what the instances need and tell ---- */
 
@@ -333,33 +337,57 @@ static void daemon_drained(void *userdata)
 	instances_close_spare(d->instances);
 	list_for_each (i, instances_list(d->instances), struct instance, link)
 		n += i != node;
-	if (n > 0 || !node || node->ended || !list_empty(workloads_list(d->workloads))) {
+	if (n > 0 || !node || node->ended ||
+	    (!list_empty(workloads_list(d->workloads)) && !d->shut)) {
 		loop_quit(d->loop, d->result);
 		return;
 	}
 	instance_stop(node, daemon_on_node_gone, d);
 }
 
+static void daemon_drain(void *userdata)
+{
+	struct daemon *d = userdata;
+
+	d->draining = true;
+	remote_end(&d->remote);
+	d->metrics_port = metrics_port_free(d->metrics_port);
+	d->svids = svid_port_free(d->svids);
+	rpc_server_drain(d->server,
+			 d->shut ? MIN(d->config.drain, DAEMON_SHUT_DRAIN) : d->config.drain,
+			 daemon_drained, d);
+}
+
+static void daemon_shut(struct daemon *d)
+{
+	if (d->shut) {
+		shutdown_hurry(&d->shutdown);
+		return;
+	}
+	d->shut = true;
+	shutdown_begin(&d->shutdown, d->loop, d->workloads, d->config.sys.stop_within, daemon_drain,
+		       d);
+}
+
 static void daemon_on_signal(struct loop_signal *source, int sig, pid_t sender)
 {
 	struct daemon *d = container_of(source, struct daemon, signals);
+	bool quits = !d->serving || d->draining;
 
 	if (sig == SIGHUP) {
 		remote_reload(&d->remote);
 		return;
 	}
-	log_info("told to end; what runs goes on", LOG_INT("signal", sig),
-		 LOG_INT("sender", sender));
+	log_info(sig == SIGPWR ? "the host ends, and all that runs"
+			       : "told to end; what runs goes on",
+		 LOG_INT("signal", sig), LOG_INT("sender", sender));
 	(void)notify_send("STOPPING=1");
-	if (!d->serving || d->draining) {
+	if (quits)
 		loop_quit(d->loop, 0);
-		return;
-	}
-	d->draining = true;
-	remote_end(&d->remote);
-	d->metrics_port = metrics_port_free(d->metrics_port);
-	d->svids = svid_port_free(d->svids);
-	rpc_server_drain(d->server, d->config.drain, daemon_drained, d);
+	else if (sig == SIGPWR)
+		daemon_shut(d);
+	else
+		daemon_drain(d);
 }
 
 /* Now, since the keeper of the node is there and must not inherit it, and nobody is served yet. */
@@ -421,8 +449,8 @@ static void daemon_become_ready(struct daemon *d)
  * more, and neither have its executables. */
 static void daemon_tell_less(struct daemon *d)
 {
-	d->node.lacks = privilege_lacks;
-	d->node.n_lacks = ARRAY_SIZE(privilege_lacks);
+	if (d->node.n_lacks == 0 || d->lacks[d->node.n_lacks - 1] != privilege_lacks[0])
+		d->lacks[d->node.n_lacks++] = privilege_lacks[0];
 	log_warn("executables have no more privilege than this daemon, until it starts again while "
 		 "none runs");
 }
@@ -521,7 +549,7 @@ static void daemon_on_ready_limit(struct loop_timer *t)
 
 static int daemon_open_loop(struct daemon *d, struct error *err)
 {
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGPWR };
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	int r;
 
@@ -625,6 +653,7 @@ static void daemon_close(struct daemon *d)
 	starts_done(&d->starts);
 	disk_watch_stop(d->disk_watch);
 	networks_stop(d->networks);
+	shutdown_end(&d->shutdown);
 	d->workloads = workloads_free(d->workloads);
 	ids_space_done(&d->ids);
 	d->instances = instances_free(d->instances);
@@ -683,7 +712,12 @@ int daemon_main(int argc, char **argv)
 	r = daemon_options_parse(&d.options, argc, argv);
 	if (r >= 0)
 		return r;
+	if (system_is_asked())
+		return system_run(&d.options, argc, argv);
 	list_init(&d.node.checks);
+	d.node.lacks = d.lacks;
+	d.lacks[0] = getenv(SYSTEM_FAULT_WORD);
+	d.node.n_lacks = d.lacks[0] ? 1 : 0;
 	if (!d.options.socket) {
 		(void)str_printf(socket, sizeof(socket), "%s/nacre.sock", d.options.run);
 		d.options.socket = socket;

@@ -23,8 +23,8 @@ int main(int argc, char **argv)
 {
 	static const struct cli_extra extras[] = { { "daemon", daemon_main } };
 
-	/* Pid 1 of a machine has no /dev yet (init/guest_root.h). */
-	if (!guest_is_init(argv[0]) && fd_open_standard("nacre") < 0)
+	/* Pid 1 of a machine may have no /dev yet (init/guest_root.h, init/system_mounts.h). */
+	if (getpid() != 1 && fd_open_standard("nacre") < 0)
 		return EXIT_FAILURE;
 	if (oci_is_name(argv[0]))
 		return oci_main(argc - 1, argv + 1, argv);

@@ -10,6 +10,7 @@
 #include "daemon/microvms.h"
 #include "daemon/place.h"
 #include "daemon/remote.h"
+#include "daemon/shutdown.h"
 #include "daemon/usage.h"
 #include "loop/loop.h"
 #include "pod/workload/events.h"
@@ -55,7 +56,9 @@ struct daemon {
 	struct loop_timer ready_limit;
 	struct loop_timer tell_ready;
 	struct loop_defer check;
-	char *init; /* path of the program for Container.init */
+	struct shutdown shutdown;
+	const char *lacks[2]; /* node.lacks */
+	char *init;           /* path of the program for Container.init */
 	struct runtime_service runtime;
 	struct workload_service workload;
 	struct starts starts;
@@ -79,6 +82,7 @@ struct daemon {
 	int identity_fd; /* the directory of its socket; -1: there can be none */
 	bool serving;
 	bool draining;
+	bool shut;      /* the host ends: nothing of the node is to be left */
 	int result;     /* exit status */
 	bool confined;  /* all processes that are started from here on are confined as well */
 	bool renewed;   /* the keeper of the node was ended for one with more privilege */

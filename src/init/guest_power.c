@@ -13,15 +13,20 @@
 
 #define POWER_BUTTON_NAME "Power Button\n"
 
-void guest_power_off(void)
+void guest_power_end(bool restart)
 {
-	sync();
-	if (access("/sys/firmware/acpi", F_OK) == 0)
+	if (!restart && access("/sys/firmware/acpi", F_OK) == 0)
 		(void)reboot(RB_POWER_OFF);
 	(void)reboot(RB_AUTOBOOT);
 	/* The kernel would panic if this process ended, and that would look like a fault. */
 	for (;;)
 		(void)pause();
+}
+
+void guest_power_off(void)
+{
+	sync();
+	guest_power_end(false);
 }
 
 /* Whether the input device of that name in /sys/class/input is a power button. */

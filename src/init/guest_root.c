@@ -110,6 +110,19 @@ static int root_link(const char *target, const char *name, struct error *err)
 	return 0;
 }
 
+int guest_root_link_dev(struct error *err)
+{
+	int r = root_link("/proc/self/fd", "/dev/fd", err);
+
+	if (r == 0)
+		r = root_link("/proc/self/fd/0", "/dev/stdin", err);
+	if (r == 0)
+		r = root_link("/proc/self/fd/1", "/dev/stdout", err);
+	if (r == 0)
+		r = root_link("/proc/self/fd/2", "/dev/stderr", err);
+	return r;
+}
+
 int guest_root_enter(struct error *err)
 {
 	int r = root_switch(err);
@@ -117,13 +130,7 @@ int guest_root_enter(struct error *err)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(root_second); i++)
 		r = root_mount(&root_second[i], err);
 	if (r == 0)
-		r = root_link("/proc/self/fd", "/dev/fd", err);
-	if (r == 0)
-		r = root_link("/proc/self/fd/0", "/dev/stdin", err);
-	if (r == 0)
-		r = root_link("/proc/self/fd/1", "/dev/stdout", err);
-	if (r == 0)
-		r = root_link("/proc/self/fd/2", "/dev/stderr", err);
+		r = guest_root_link_dev(err);
 	if (r == 0 && mkdir("/etc", 0755) < 0)
 		r = error_set(err, -errno, "make /etc");
 	return r;

@@ -17,6 +17,9 @@ int guest_root_begin(struct error *err);
  */
 int guest_root_enter(struct error *err);
 
+/* What udev would add to /dev: fd, stdin, stdout and stderr. */
+int guest_root_link_dev(struct error *err);
+
 /* The groups of the layer and of the gate, with every controller of the kernel handed on. */
 struct guest_groups {
 	int layer_fd;

@@ -325,3 +325,8 @@ void workloads_resume(struct workloads *all)
 	hosted_sweep(all);
 	FAILPOINT_AFTER("boot.resume");
 }
+
+void workloads_rest(struct workloads *all)
+{
+	all->resumed = false;
+}

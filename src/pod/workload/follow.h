@@ -24,5 +24,7 @@ void workloads_on_close(struct workloads *all, struct instance *i);
  * call. */
 int workloads_adopt(struct workloads *all, struct error *err);
 void workloads_resume(struct workloads *all);
+/* The host ends: from here on no policy starts anything. */
+void workloads_rest(struct workloads *all);
 
 #endif
