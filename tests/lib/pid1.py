@@ -66,7 +66,7 @@ class Box:
 
     def bind(self, path):
         os.makedirs(self.path(path), exist_ok=True)
-        self.mount("--bind", path, self.path(path))
+        self.mount("--rbind", path, self.path(path))
 
     def write(self, name, text, mode=0o644):
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
