@@ -91,6 +91,62 @@ static void reads_where_metrics_are(void)
 	}
 }
 
+static void reads_what_pid_1_sets_up(void)
+{
+	static const char *const wrong[] = {
+		"hostname: 'a b'",
+		"hostname: -a",
+		"interfaces: [ '' ]",
+		"interfaces: [ 'eth0/1 dhcp' ]",
+		"interfaces: [ 'a b' ]",
+		"interfaces: [ 'a 1.2.3.4' ]",
+		"interfaces: [ 'a via' ]",
+		"interfaces: [ 'a via 1.2.3.4/24' ]",
+		"interfaces: [ a, 'a dhcp' ]",
+		"interfaces: [ 'a via 1.2.3.4 via 1.2.3.5' ]",
+		"interfaces: [ 'a mtu 67' ]",
+		"interfaces: [ 'a mtu' ]",
+		"interfaces: [ 'a 10.0.0.1/8 10.0.0.2/8 10.0.0.3/8 10.0.0.4/8 10.0.0.5/8' ]",
+		"interfaces: [ a, b, c, d, e, f, g, h, i ]",
+		"dhcp_client: [ udhcpc ]",
+		"dhcp_client: [ /a, '' ]",
+		"dhcp_patience: 999ms",
+		"stop_within: 0s",
+		"network_within: 2h",
+	};
+	const struct system_interface *i;
+	struct error err;
+	struct config c;
+	char text[256];
+
+	CHECK_INT(load("", &c, &err), 0);
+	CHECK_INT(c.sys.n_interfaces, 0);
+	CHECK_INT(c.sys.stop_within, 60 * NSEC_PER_SEC);
+	CHECK_INT(load("system:\n  hostname: node-1.example\n  interfaces:\n"
+		       "    - eth0 dhcp auto\n"
+		       "    - eth1 192.0.2.2/24 via 192.0.2.1 fd00::2/64 via fd00::1 mtu 1400\n"
+		       "  dhcp_client: [ /sbin/udhcpc, -i, '%i' ]\n  stop_within: 5s\n",
+		       &c, &err),
+		  0);
+	CHECK_STR(c.sys.hostname, "node-1.example");
+	CHECK_INT(c.sys.n_interfaces, 2);
+	CHECK(c.sys.interfaces[0].dhcp && c.sys.interfaces[0].autoconf);
+	i = &c.sys.interfaces[1];
+	CHECK_STR(i->name, "eth1");
+	CHECK(!i->dhcp && !i->autoconf);
+	CHECK_INT(i->n_addresses, 2);
+	CHECK_INT(i->n_gateways, 2);
+	CHECK_INT(i->mtu, 1400);
+	CHECK_INT(c.sys.n_dhcp_client, 3);
+	CHECK(memcmp(c.sys.dhcp_client, "/sbin/udhcpc\0-i\0%i", 19) == 0);
+	CHECK_INT(c.sys.stop_within, 5 * NSEC_PER_SEC);
+	for (size_t k = 0; k < ARRAY_SIZE(wrong); k++) {
+		(void)str_printf(text, sizeof(text), "system:\n  %s\n", wrong[k]);
+		CHECK(load(text, &c, &err) < 0);
+		CHECK(strstr(err.text, ":2: system."));
+	}
+}
+
 /* A node has one, and what that needs must be there. */
 static void reads_which_cloud(void)
 {
@@ -310,7 +366,9 @@ static void a_missing_file_is_an_error_when_it_was_named(void)
 }
 
 UNIT_MAIN({ "reads where plugins are", reads_where_plugins_are },
-	  { "reads every key", reads_every_key }, { "reads which cloud", reads_which_cloud },
+	  { "reads every key", reads_every_key },
+	  { "reads what pid 1 sets up", reads_what_pid_1_sets_up },
+	  { "reads which cloud", reads_which_cloud },
 	  { "reads how microVMs are made", reads_how_microvms_are_made },
 	  { "reads where metrics are", reads_where_metrics_are },
 	  { "reads the policy of logs", reads_the_policy_of_logs },

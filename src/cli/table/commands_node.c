@@ -41,7 +41,10 @@ static const struct command node_commands[] = {
 		.summary = "be the node: serve the API and own the workloads",
 		.help = "Usually started as a service (systemd: Type=notify, KillMode=process). It "
 			"can be\n"
-			"stopped, upgraded and started again while every workload goes on.",
+			"stopped, upgraded and started again while every workload goes on. SIGPWR "
+			"stops them.\n"
+			"As pid 1 of a machine or container it is the init of it "
+			"(doc/appliance.md).",
 		.options = options_daemon,
 	},
 	{
