@@ -111,6 +111,15 @@ class Life(Pid1Test):
         box.inside("/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8; do (sh -c 'exec sleep 0.1' & ); done")
         until(lambda: box.process_ids().keys() == before.keys(), what="nothing is left of them, no zombie either")
 
+    def test_nobody_inside_kills_it(self):
+        box = self.up()
+        asked = {signal.SIGTERM, signal.SIGINT, signal.SIGPWR, signal.SIGUSR1, signal.SIGUSR2}
+        for number in sorted(set(range(1, signal.SIGRTMAX + 1)) - asked - {32, 33}):
+            box.inside("/bin/sh", "-c", f"kill -{int(number)} 1")
+        box.cli("ps")
+        self.assertIsNone(box.process.poll())
+        self.assertEqual(0, pid1.stop(box))
+
     def test_orphans_without_end(self):
         box = self.up()
         box.inside("/bin/sh", "-c", "(while :; do (true & ) ; done) >/dev/null 2>&1 &")
