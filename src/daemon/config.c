@@ -509,6 +509,16 @@ static int set_audit(struct config *c, const char *value)
 	return set_absolute(c->audit, sizeof(c->audit), value);
 }
 
+static int set_ca_key(struct config *c, const char *value)
+{
+	return set_absolute(c->ca_key, sizeof(c->ca_key), value);
+}
+
+static int set_ca_certificate(struct config *c, const char *value)
+{
+	return set_absolute(c->ca_certificate, sizeof(c->ca_certificate), value);
+}
+
 static const struct config_key config_keys[] = {
 	{ "listen", set_listen,
 	  "an address with a port, \"192.0.2.1:7443\" or \"[::]:7443\", or the absolute path of a "
@@ -596,6 +606,8 @@ static const struct config_key config_keys[] = {
 	  "a template below the datacenter's machines, as in nacre/agent" },
 	{ "cloud.vsphere.types", set_vsphere_types,
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in small=2:2GiB; at most 32", true },
+	{ "identity.ca_key", set_ca_key, "the absolute path of a file" },
+	{ "identity.ca_certificate", set_ca_certificate, "the absolute path of a file" },
 	{ "identity.svid_life", set_svid_life, "a duration from 2s to 24h" },
 	{ "metrics.listen", set_metrics_listen,
 	  "an address of one interface with a port, \"127.0.0.1:9464\" or \"[::1]:9464\"" },
@@ -676,6 +688,11 @@ int config_load(struct config *c, const char *path, bool missing_ok, struct erro
 		return error_refuse(err, ERROR_INVALID,
 				    "%s: vm.pool: machines of a pool go on from a template, and "
 				    "vm.templates says no",
+				    path);
+	if (r == 0 && !*c->ca_key != !*c->ca_certificate)
+		return error_refuse(err, ERROR_INVALID,
+				    "%s: identity.ca_key and identity.ca_certificate are given "
+				    "together, or neither",
 				    path);
 	return r < 0 ? r : config_cloud_check(&c->cloud, path, err);
 }

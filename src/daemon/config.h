@@ -37,6 +37,8 @@
  *   listen_names: [ node1.example ]          # by which they call it, besides its own
  *   identity:
  *     svid_life: 1h      # of the certificates that workloads get; renewed at half of it
+ *     ca_key: /etc/nacre/ca.key          # an authority that is given, in PEM: its key (mode 0600),
+ *     ca_certificate: /etc/nacre/ca.crt  # and its root; default: the node makes its own
  *   policy: /etc/nacre/access.yaml   # what they may call; without it, as their certificates say
  *   audit: /var/log/nacre/audit.log  # what was refused and what was changed, and by whom
  *   images:
@@ -136,8 +138,10 @@ struct config {
 		char names[2048]; /* parted by commas */
 	} listen;
 	unsigned svid_life; /* seconds */
-	char policy[512];   /* "": roles of certificates alone */
-	char audit[512];    /* "": none */
+	char ca_key[512];   /* "": the node makes its authority */
+	char ca_certificate[512];
+	char policy[512]; /* "": roles of certificates alone */
+	char audit[512];  /* "": none */
 	struct {
 		uint64_t reserve;
 		enum image_root root;

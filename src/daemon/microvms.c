@@ -104,6 +104,9 @@ static int microvms_open_issuer(struct microvms *m, struct loop *l, const struct
 		.node = node,
 		.uid = MICROVMS_ISSUER_UID,
 		.gid = MICROVMS_ISSUER_UID,
+		.key_path = *config->ca_key ? config->ca_key : NULL,
+		.cert_path = config->ca_certificate,
+		.prepare = config->svid_life,
 	};
 	int r;
 

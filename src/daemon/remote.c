@@ -14,6 +14,7 @@
 #include "gates/front.h"
 #include "gates/identities.h"
 #include "gates/issuer.h"
+#include "gates/rotation.h"
 #include "rpc/server/server.h"
 
 /* As whom the gates of listeners run: beside those of machines (microvms.c). */
@@ -153,6 +154,10 @@ int remote_open(struct remote *r, struct loop *loop, struct root_store *store,
 
 	if (n < 0)
 		return n;
+	n = rotation_new(&r->rotation,
+			 &(const struct rotation_config){ loop, issuer, r->identities });
+	if (n < 0)
+		return error_set(err, n, "watch the certificate authority");
 	r->loop = loop;
 	r->issuer = issuer;
 	for (size_t i = 0; i < config->listen.n; i++)
@@ -167,6 +172,7 @@ int remote_open(struct remote *r, struct loop *loop, struct root_store *store,
 void remote_close(struct remote *r)
 {
 	remote_end(r);
+	r->rotation = rotation_free(r->rotation);
 	r->identities = identities_free(r->identities);
 	r->policy = policy_free(r->policy);
 	if (r->audit_fd > 0)

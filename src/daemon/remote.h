@@ -17,6 +17,7 @@ struct identities;
 struct issuer;
 struct loop;
 struct policy;
+struct rotation;
 struct root_store;
 struct rpc_peer;
 struct rpc_server;
@@ -26,6 +27,7 @@ struct remote {
 	const struct config *config;
 	struct issuer *issuer;
 	struct identities *identities;
+	struct rotation *rotation;
 	struct rpc_server *server; /* between remote_begin() and remote_end() */
 	struct front *fronts[CONFIG_LISTEN_MAX];
 	const char *listen[CONFIG_LISTEN_MAX];

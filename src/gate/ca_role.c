@@ -67,7 +67,8 @@ static int ca_sign(const struct ca *ca, const struct gatemsg *m, struct error *e
 	struct error why = ERROR_INIT;
 	struct cert c;
 
-	if (ca_issue(ca, &q, &c, &why) < 0 || cert_serial_of(&c, answer.signed_.serial, &why) < 0)
+	if (ca_issue(ca, &q, gate_identity_now(), &c, &why) < 0 ||
+	    cert_serial_of(&c, answer.signed_.serial, &why) < 0)
 		return ca_deny(m->sign.request, &why, err);
 	answer.signed_.chain = (struct gate_bytes){ .data = c.der, .len = c.len };
 	return ca_send(&answer, err);
@@ -88,7 +89,7 @@ static int ca_answer(const struct ca *ca, const struct gatemsg *m, struct error 
 		return ca_sign(ca, m, err);
 	if (m->type != GATEMSG_ISSUE)
 		return error_set(err, -EPROTO, "a message for a certificate authority");
-	if (ca_issue(ca, &q, &c, &why) < 0)
+	if (ca_issue(ca, &q, gate_identity_now(), &c, &why) < 0)
 		return ca_deny(m->issue.request, &why, err);
 	answer.issued.chain = (struct gate_bytes){ .data = c.der, .len = c.len };
 	return ca_send(&answer, err);
@@ -96,6 +97,10 @@ static int ca_answer(const struct ca *ca, const struct gatemsg *m, struct error 
 
 static int ca_begin(struct ca **ret, uid_t uid, gid_t gid, struct error *err)
 {
+	struct ca_config config = { .dir_fd = CA_FD_DIR,
+				    .now = gate_identity_now(),
+				    .key_fd = CA_FD_KEY,
+				    .cert_fd = CA_FD_CERT };
 	struct gatemsg m, ready = { .type = GATEMSG_CA_READY };
 	struct error why = ERROR_INIT;
 	int r;
@@ -105,16 +110,26 @@ static int ca_begin(struct ca **ret, uid_t uid, gid_t gid, struct error *err)
 		return r < 0 ? r : -EPIPE;
 	if (m.type != GATEMSG_CA)
 		return error_set(err, -EPROTO, "a message for a certificate authority");
-	r = ca_open(ret, CA_FD_DIR, m.ca.domain, m.ca.node, gate_identity_now(), &why);
+	config.domain = m.ca.domain;
+	config.node = m.ca.node;
+	config.change = (enum ca_change)m.ca.change;
+	config.prepare = m.ca.prepare;
+	config.given = m.ca.given;
+	r = ca_open(ret, &config, &why);
 	(void)close(CA_FD_DIR);
+	if (config.given) {
+		(void)close(CA_FD_KEY);
+		(void)close(CA_FD_CERT);
+	}
 	if (r == 0)
 		r = drop_privilege(DROP_CA, uid, gid, &why);
 	if (r < 0) {
 		(void)ca_deny(0, &why, NULL);
 		return error_copy(err, &why);
 	}
-	ready.ca_ready.bundle =
-		(struct gate_bytes){ .data = ca_root(*ret)->der, .len = ca_root(*ret)->len };
+	ready.ca_ready.bundle.data = ca_bundle(*ret, &ready.ca_ready.bundle.len);
+	ready.ca_ready.rotated_at = ca_rotated_at(*ret);
+	ready.ca_ready.active_at = ca_active_at(*ret);
 	return ca_send(&ready, err);
 }
 

@@ -45,7 +45,9 @@ struct front {
 
 	char domain[SPIFFE_DOMAIN_MAX + 1]; /* "": the daemon has not told yet */
 	struct buf bundle, revoked;
+	struct key *key;  /* of the certificate in use */
 	struct key *next; /* a certificate for it is on its way */
+	struct cert cert; /* in use */
 	uint32_t request; /* 0: none is open */
 	nsec_t asked_at;
 	struct tls_config *config; /* NULL: no certificate yet */
@@ -66,7 +68,8 @@ struct visitor {
 	nsec_t since, left_at; /* left_at: when the daemon was seen to have hung up */
 	uint64_t not_after;
 	uint8_t serial[GATE_SERIAL_SIZE];
-	uint8_t network[8]; /* of its address: whose it is */
+	uint8_t root[CERT_DIGEST_SIZE]; /* that has signed its certificate */
+	uint8_t network[8];             /* of its address: whose it is */
 	char address[GATE_ADDRESS_MAX + 1];
 };
 
@@ -172,29 +175,43 @@ static void front_listen(struct front *f)
 	loop_fd_set(&f->listener, open ? LOOP_READ : 0);
 }
 
-static int front_take_signed(struct front *f, const struct gatemsg *m)
+/* What newcomers meet: 0, or all is as it was. */
+static int front_configure(struct front *f, const struct key *key, const struct gate_bytes *chain)
 {
-	const struct tls_users who = { .key = f->next,
-				       .chain = m->signed_.chain.data,
-				       .chain_len = m->signed_.chain.len,
+	const struct tls_users who = { .key = key,
+				       .chain = chain->data,
+				       .chain_len = chain->len,
 				       .bundle = buf_data(&f->bundle),
 				       .bundle_len = f->bundle.len,
 				       .domain = f->domain,
 				       .revoked = front_is_revoked,
 				       .userdata = f };
 	struct tls_config *config = NULL;
-	struct error err = ERROR_INIT;
+	int r = tls_config_new_users(&config, &who, NULL);
+
+	if (r < 0)
+		return r;
+	f->config = tls_config_free(f->config);
+	f->config = config;
+	return 0;
+}
+
+static int front_take_signed(struct front *f, const struct gatemsg *m)
+{
+	const struct gate_bytes *chain = &m->signed_.chain;
 	uint64_t from, until;
 
 	if (!f->next || m->signed_.request != f->request)
 		return 0;
 	f->request = 0;
-	if (cert_times(who.chain, who.chain_len, &from, &until, &err) < 0 ||
-	    tls_config_new_users(&config, &who, &err) < 0)
+	if (chain->len > sizeof(f->cert.der) ||
+	    cert_times(chain->data, chain->len, &from, &until, NULL) < 0 ||
+	    front_configure(f, f->next, chain) < 0)
 		return 0;
-	f->config = tls_config_free(f->config);
-	f->config = config;
-	f->next = key_free(f->next);
+	memcpy(f->cert.der, chain->data, chain->len);
+	f->cert.len = chain->len;
+	f->key = key_free(f->key);
+	f->key = TAKE_PTR(f->next);
 	f->not_before = from;
 	f->not_after = until;
 	f->renew_at = gate_identity_renew_at(until);
@@ -263,8 +280,12 @@ static int visitor_pass_on(struct visitor *v, struct error *err)
 	/* The list may have come to name it since the certificate was looked at. */
 	if (front_is_revoked(f, peer->serial))
 		return error_refuse(err, ERROR_DENIED, "the certificate is revoked");
+	if (!cert_bundle_has(buf_data(&f->bundle), f->bundle.len, peer->root))
+		return error_refuse(err, ERROR_DENIED,
+				    "the authority of the certificate is retired");
 	v->not_after = peer->not_after;
 	memcpy(v->serial, peer->serial, sizeof(v->serial));
+	memcpy(v->root, peer->root, sizeof(v->root));
 	r = visitor_introduce(v, peer, &plain);
 	if (r < 0)
 		return error_set(err, r, "tell the daemon");
@@ -437,10 +458,32 @@ static void front_tick(struct loop_timer *t)
 
 /* ---- the daemon ---- */
 
+/* Whoever was let in by an authority that is none any more goes. The own certificate may be of that
+ * one: a new one is asked for, and the one in use serves until it comes. */
+static int front_take_bundle(struct front *f, const struct gatemsg *m)
+{
+	const struct gate_bytes chain = { f->cert.der, f->cert.len };
+	struct visitor *v;
+
+	buf_clear(&f->bundle);
+	if (buf_add(&f->bundle, m->front.bundle.data, m->front.bundle.len) < 0 ||
+	    (f->config && front_configure(f, f->key, &chain) < 0))
+		return -ENOMEM;
+	list_for_each (v, &f->visitors, struct visitor, siblings)
+		if (!cert_bundle_has(buf_data(&f->bundle), f->bundle.len, v->root))
+			visitor_free(v);
+	f->renew_at = f->asked_at = 0;
+	front_ask(f);
+	loop_timer_set(&f->tick, FRONT_TICK);
+	return 0;
+}
+
 static int front_take_begin(struct front *f, const struct gatemsg *m)
 {
-	if (*f->domain || buf_add(&f->bundle, m->front.bundle.data, m->front.bundle.len) < 0)
-		return -EPROTO;
+	if (*f->domain)
+		return front_take_bundle(f, m);
+	if (buf_add(&f->bundle, m->front.bundle.data, m->front.bundle.len) < 0)
+		return -ENOMEM;
 	(void)str_copy(f->domain, sizeof(f->domain), m->front.domain);
 	front_ask(f);
 	return 0;

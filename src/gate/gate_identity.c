@@ -84,6 +84,25 @@ int gate_identity_take(struct gate_identity *p, bool server, const struct gate_b
 	return 0;
 }
 
+int gate_identity_trust(struct gate_identity *p, bool server, const struct gate_bytes *bundle,
+			const char *peer_id, struct error *err)
+{
+	const struct tls_identity who = { .key = p->key,
+					  .chain = p->cert.der,
+					  .chain_len = p->cert.len,
+					  .bundle = bundle->data,
+					  .bundle_len = bundle->len,
+					  .peer_id = peer_id };
+	struct tls_config *config = NULL;
+	int r = p->config ? tls_config_new_mutual(&config, server, &who, err) : 0;
+
+	if (r < 0 || !config)
+		return r;
+	p->config = tls_config_free(p->config);
+	p->config = config;
+	return 0;
+}
+
 bool gate_identity_are_valid(const struct gate_identity *p)
 {
 	return p->config && gate_identity_now() < p->not_after;

@@ -37,6 +37,9 @@ int gate_identity_begin(struct gate_identity *p, uint8_t ret[GATE_KEY_SIZE], str
  * key, or cannot be used; then all is as it was, and the next key is forgotten. */
 int gate_identity_take(struct gate_identity *p, bool server, const struct gate_bytes *chain,
 		       const struct gate_bytes *bundle, const char *peer_id, struct error *err);
+/* Another bundle, with the key and the certificate that are in use, if there are any. */
+int gate_identity_trust(struct gate_identity *p, bool server, const struct gate_bytes *bundle,
+			const char *peer_id, struct error *err);
 /* Whether there is a certificate that is not over. */
 bool gate_identity_are_valid(const struct gate_identity *p);
 

@@ -111,16 +111,30 @@ static void conn_pass_on(struct conn *c)
 
 /* ---- enrolment ---- */
 
+static int guest_keep_bundle(struct guest *g, const struct gate_bytes *bundle)
+{
+	if (bundle->data == buf_data(&g->bundle))
+		return 0;
+	buf_clear(&g->bundle);
+	return buf_add(&g->bundle, bundle->data, bundle->len);
+}
+
 static int guest_take_life(struct guest *g, const struct gatemsg *m, struct error *err)
 {
-	const struct gate_bytes bundle = { buf_data(&g->bundle), g->bundle.len };
+	size_t len = cert_length(m->life.chain.data, m->life.chain.len);
+	const struct gate_bytes chain = { m->life.chain.data, len };
+	struct gate_bytes bundle = { chain.data + len, m->life.chain.len - len };
 	struct tls_config *token = NULL;
 	int r;
 
+	if (bundle.len == 0)
+		bundle = (struct gate_bytes){ buf_data(&g->bundle), g->bundle.len };
 	r = tls_config_new_token(&token, true, m->life.token, err);
 	if (r < 0)
 		return r;
-	r = gate_identity_take(&g->gate_identity, true, &m->life.chain, &bundle, g->parent_id, err);
+	r = gate_identity_take(&g->gate_identity, true, &chain, &bundle, g->parent_id, err);
+	if (r == 0)
+		r = guest_keep_bundle(g, &bundle);
 	if (r < 0) {
 		token = tls_config_free(token);
 		return r;

@@ -75,6 +75,9 @@ struct node {
 	struct buf bundle;
 	uint8_t token[GATE_TOKEN_SIZE], next_token[GATE_TOKEN_SIZE];
 	bool next_sent; /* the guest may know next_token already */
+	/* The bundle is another one than the guest has booted with: it comes with its certificates,
+	 * and where the guest does not believe this end for it, by the token. */
+	bool bundle_changed, by_token;
 
 	struct gate_identity gate_identity;
 	uint64_t pending_not_after, guest_not_after; /* 0: it has no certificate */
@@ -294,7 +297,7 @@ static void node_renew_own(struct node *n)
 /* By which means the guest is to be reached: its certificate, or the token for one. */
 static void node_begin_enrol(struct node *n)
 {
-	bool renews = node_guest_is_valid(n);
+	bool renews = node_guest_is_valid(n) && !n->by_token;
 	struct tls_config *token = NULL;
 	struct error err = ERROR_INIT;
 	struct tls *tls;
@@ -321,6 +324,9 @@ static void node_renew_guest(struct node *n)
 	nsec_t now = clock_mono();
 
 	if (n->enrol.active || now < n->enrol_again_at || !node_is_spoken_to(n))
+		return;
+	/* The guest may not know the old root any more, when it has got the new bundle. */
+	if (n->bundle_changed && n->needs[GATE_NODE].request)
 		return;
 	if (node_guest_is_valid(n) && now < n->guest_renew_at)
 		return;
@@ -394,7 +400,7 @@ static void node_kept(struct node *n)
 	n->guest_not_after = n->pending_not_after;
 	n->guest_renew_at = gate_identity_renew_at(n->guest_not_after);
 	memcpy(n->token, n->next_token, sizeof(n->token));
-	n->next_sent = false;
+	n->next_sent = n->by_token = false;
 }
 
 /* The token that the guest may have kept, of which we were not told. */
@@ -425,6 +431,7 @@ static void on_enrol_end(struct enrol *e, bool secured, const struct error *err)
 		node_fail(n, "the guest was not reached for its enrolment", err);
 		return;
 	} else if (secured) {
+		n->by_token = n->bundle_changed && !n->by_token;
 		if (n->next_sent && !node_guest_is_valid(n))
 			node_swap_tokens(n);
 		node_notice(n, "a new certificate did not come to the guest", err);
@@ -457,6 +464,19 @@ static void node_connect_over(struct loop_timer *t)
 	on_enrol_end(&n->enrol, false, &err);
 }
 
+/* The certificate, and behind it the bundle that the guest does not know yet. */
+static void node_give_guest(struct node *n, const struct gate_bytes *chain)
+{
+	_cleanup_(buf_done) struct buf all = BUF_INIT;
+	struct gate_bytes bytes;
+	int r = buf_add(&all, chain->data, chain->len);
+
+	if (r == 0 && n->bundle_changed)
+		r = buf_add(&all, buf_data(&n->bundle), n->bundle.len);
+	bytes = (struct gate_bytes){ buf_data(&all), all.len };
+	enrol_answer(&n->enrol, r == 0 && all.len <= GATE_CHAIN_MAX ? &bytes : NULL, n->next_token);
+}
+
 static void node_take_guest(struct node *n, const struct gate_bytes *chain)
 {
 	uint64_t from;
@@ -472,7 +492,7 @@ static void node_take_guest(struct node *n, const struct gate_bytes *chain)
 		return;
 	}
 	n->next_sent = true;
-	enrol_answer(&n->enrol, chain, n->next_token);
+	node_give_guest(n, chain);
 }
 
 static void node_take_own(struct node *n, const struct gate_bytes *chain)
@@ -505,12 +525,42 @@ static void node_answered(struct node *n, uint32_t request, const struct gate_by
 
 /* ---- the daemon ---- */
 
-static void node_set_up(struct node *n, const struct gatemsg *m)
+/* Both ends get new certificates now: whatever authority has signed the ones in use may be gone. */
+static void node_take_bundle(struct node *n, const struct gate_bytes *bundle)
 {
 	struct error err = ERROR_INIT;
 	int r;
 
-	if (n->set_up)
+	if (bundle->len == n->bundle.len &&
+	    memcmp(bundle->data, buf_data(&n->bundle), bundle->len) == 0)
+		return;
+	r = gate_identity_trust(&n->gate_identity, false, bundle, n->peer_id, &err);
+	if (r == 0) {
+		buf_clear(&n->bundle);
+		r = buf_add(&n->bundle, bundle->data, bundle->len);
+	}
+	if (r < 0) {
+		(void)error_set(&err, err.code ?: r, "keep the trust bundle");
+		node_fail(n, "a new trust bundle", &err);
+		return;
+	}
+	n->bundle_changed = true;
+	n->gate_identity.renew_at = n->guest_renew_at = 0;
+	n->needs[GATE_NODE].request = 0;
+}
+
+static void node_set_up(struct node *n, const struct gatemsg *m)
+{
+	static const uint8_t none[GATE_TOKEN_SIZE];
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (n->set_up) {
+		node_take_bundle(n, &m->setup.bundle);
+		return;
+	}
+	/* Of a daemon that knows the bundle alone: the one before has not come to the token. */
+	if (memcmp(m->setup.token, none, sizeof(none)) == 0)
 		return;
 	r = buf_add(&n->bundle, m->setup.bundle.data, m->setup.bundle.len);
 	if (r < 0) {

@@ -46,6 +46,7 @@ struct front {
 	size_t bundle_len; /* 0: not known yet */
 	struct buf revoked;
 	bool revoked_known;
+	struct issuer_watch watch_bundle;
 	int complained; /* about the address: the errno; 0: not */
 };
 
@@ -294,6 +295,17 @@ static void front_bundle(void *userdata, const struct gate_bytes *bytes, const s
 	front_tell(f);
 }
 
+/* FRONT again; one that is not told of it would let old certificates in. */
+static void front_bundle_changed(struct issuer_watch *w, const struct gate_bytes *bundle)
+{
+	struct front *f = container_of(w, struct front, watch_bundle);
+
+	memcpy(f->bundle, bundle->data, bundle->len);
+	f->bundle_len = bundle->len;
+	f->told = false;
+	front_tell(f);
+}
+
 static void front_signed(void *userdata, const struct gate_bytes *chain,
 			 const uint8_t serial[GATE_SERIAL_SIZE], const struct error *err)
 {
@@ -476,6 +488,7 @@ int front_new(struct front **ret, const struct front_config *config)
 	f->channel = (struct channel)CHANNEL_INIT;
 	f->revoked = (struct buf)BUF_INIT;
 	loop_timer_init(&f->retry, config->loop, front_try);
+	issuer_watch(config->issuer, &f->watch_bundle, front_bundle_changed);
 	f->program = strdup(config->program);
 	f->address = strdup(config->address);
 	f->names = strdup(config->names);
@@ -496,6 +509,7 @@ struct front *front_free(struct front *f)
 	if (!f)
 		return NULL;
 	loop_timer_done(&f->retry);
+	issuer_unwatch(&f->watch_bundle);
 	if (f->listen_fd >= 0 && f->socket_address.ss_family == AF_UNIX)
 		(void)unlink(f->address);
 	if (f->running) {

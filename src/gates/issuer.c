@@ -3,11 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file/fd.h"
+#include "base/file/sysio.h"
 #include "base/memory/list.h"
 #include "base/text/str.h"
 #include "gates/channel.h"
@@ -33,6 +35,8 @@ struct question {
 struct issuer {
 	struct loop *loop;
 	char *program, *domain, *node;
+	char *key_path, *cert_path; /* NULL: no authority is given */
+	unsigned prepare;
 	int dir_fd;
 	uid_t uid;
 	gid_t gid;
@@ -44,6 +48,14 @@ struct issuer {
 	bool broken; /* whoever had asked was told */
 	uint8_t bundle[GATE_BUNDLE_MAX];
 	size_t bundle_len;
+	struct issuer_rotation rotation;
+	struct list watches;
+	/* A change that is asked for; GATE_CA_KEEP: none. It is made when the process starts the
+	 * next time, which `changing` says that it does for that. */
+	enum gate_ca_change change;
+	bool changing;
+	issuer_done_fn changed;
+	void *changed_userdata;
 	struct list questions;
 	unsigned n_questions;
 	uint32_t last_request;
@@ -105,6 +117,68 @@ static struct question *issuer_find(const struct issuer *i, uint32_t request)
 	return NULL;
 }
 
+/* ---- changes of the authority ---- */
+
+static void issuer_change_over(struct issuer *i, const struct error *err)
+{
+	const struct gate_bytes bundle = { i->bundle, i->bundle_len };
+	issuer_done_fn done = i->changed;
+
+	i->change = GATE_CA_KEEP;
+	i->changing = false;
+	i->changed = NULL;
+	if (done)
+		done(i->changed_userdata, err ? NULL : &bundle, err);
+}
+
+static bool issuer_has_sent(const struct issuer *i)
+{
+	const struct question *q;
+
+	list_for_each (q, (struct list *)(uintptr_t)&i->questions, struct question, siblings)
+		if (q->sent)
+			return true;
+	return false;
+}
+
+/* Whoever is told may take itself or another one out: each is moved behind, and told once. */
+static void issuer_tell_watches(struct issuer *i)
+{
+	const struct gate_bytes bundle = { i->bundle, i->bundle_len };
+	struct list told;
+	struct issuer_watch *w;
+
+	list_init(&told);
+	while (!list_empty(&i->watches)) {
+		w = list_first(&i->watches, struct issuer_watch, siblings);
+		list_remove(&w->siblings);
+		list_add_tail(&told, &w->siblings);
+		w->on_bundle(w, &bundle);
+	}
+	while (!list_empty(&told)) {
+		w = list_first(&told, struct issuer_watch, siblings);
+		list_remove(&w->siblings);
+		list_add_tail(&i->watches, &w->siblings);
+	}
+}
+
+static void issuer_take_ready(struct issuer *i, const struct gatemsg *m)
+{
+	const struct gate_bytes *b = &m->ca_ready.bundle;
+	bool differs = i->bundle_len > 0 &&
+		       (b->len != i->bundle_len || memcmp(b->data, i->bundle, b->len) != 0);
+
+	memcpy(i->bundle, b->data, b->len);
+	i->bundle_len = b->len;
+	i->rotation = (struct issuer_rotation){ m->ca_ready.rotated_at, m->ca_ready.active_at };
+	i->ready = true;
+	loop_defer_schedule(&i->work);
+	if (differs)
+		issuer_tell_watches(i);
+	if (i->changing)
+		issuer_change_over(i, NULL);
+}
+
 /* ---- the process ---- */
 
 static void issuer_release(struct issuer *i)
@@ -127,7 +201,19 @@ static void issuer_broken(struct issuer *i, const struct error *err)
 		(void)pidfd_kill(i->child.pidfd, SIGKILL);
 	i->ready = false;
 	i->broken = true;
-	issuer_fail_all(i, &why);
+	/* What was to be changed is refused, and the next process goes on with what was there. */
+	if (i->changing)
+		issuer_change_over(i, &why);
+	else
+		issuer_fail_all(i, &why);
+}
+
+/* For a change: it ends with its socket, and nobody waits for an answer. */
+static void issuer_end_process(struct issuer *i)
+{
+	channel_done(&i->channel);
+	i->ready = false;
+	i->broken = true;
 }
 
 static void issuer_child_end(struct loop_child *watch, int code, int status)
@@ -145,7 +231,7 @@ static void issuer_child_end(struct loop_child *watch, int code, int status)
 		issuer_broken(i, &err);
 	}
 	issuer_release(i);
-	if (i->n_questions > 0)
+	if (i->n_questions > 0 || i->change)
 		loop_defer_schedule(&i->work);
 }
 
@@ -167,10 +253,7 @@ static void issuer_message(struct channel *c, const struct gatemsg *m)
 	struct question *q;
 
 	if (m->type == GATEMSG_CA_READY && !i->ready) {
-		memcpy(i->bundle, m->ca_ready.bundle.data, m->ca_ready.bundle.len);
-		i->bundle_len = m->ca_ready.bundle.len;
-		i->ready = true;
-		loop_defer_schedule(&i->work);
+		issuer_take_ready(i, m);
 	} else if (m->type == GATEMSG_ISSUED) {
 		q = issuer_find(i, m->issued.request);
 		if (q && !q->signed_done)
@@ -182,6 +265,8 @@ static void issuer_message(struct channel *c, const struct gatemsg *m)
 	} else if (m->type == GATEMSG_DENIED) {
 		issuer_take_denied(i, m);
 	}
+	if (i->change)
+		loop_defer_schedule(&i->work);
 }
 
 static void issuer_channel_end(struct channel *c, const struct error *err)
@@ -195,12 +280,31 @@ static void issuer_channel_end(struct channel *c, const struct error *err)
 		issuer_broken(i, err);
 }
 
+/* What stands in it is for the process alone. */
+static int issuer_open_given(const char *path, const char *key, struct error *err)
+{
+	int fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+
+	return fd < 0 ? error_set(err, -errno, "open %s (%s)", path, key) : fd;
+}
+
 static int issuer_spawn(struct issuer *i, int sock_fd, struct error *err)
 {
-	const int fds[] = { sock_fd, i->dir_fd };
+	int fds[] = { sock_fd, i->dir_fd, -1, -1 };
+	_cleanup_fd_ int key_fd = -1, cert_fd = -1;
 
-	return channel_spawn_role(i->program, "ca", i->uid, i->gid, fds, ARRAY_SIZE(fds), &i->child,
-				  err);
+	if (i->key_path) {
+		key_fd = issuer_open_given(i->key_path, "identity.ca_key", err);
+		if (key_fd < 0)
+			return key_fd;
+		cert_fd = issuer_open_given(i->cert_path, "identity.ca_certificate", err);
+		if (cert_fd < 0)
+			return cert_fd;
+		fds[2] = key_fd;
+		fds[3] = cert_fd;
+	}
+	return channel_spawn_role(i->program, "ca", i->uid, i->gid, fds, i->key_path ? 4 : 2,
+				  &i->child, err);
 }
 
 static int issuer_start(struct issuer *i, struct error *err)
@@ -208,7 +312,11 @@ static int issuer_start(struct issuer *i, struct error *err)
 	static const struct channel_ops ops = { .on_message = issuer_message,
 						.on_end = issuer_channel_end };
 	const struct gatemsg begin = { .type = GATEMSG_CA,
-				       .ca = { .domain = i->domain, .node = i->node } };
+				       .ca = { .domain = i->domain,
+					       .node = i->node,
+					       .change = i->change,
+					       .given = i->key_path != NULL,
+					       .prepare = i->prepare } };
 	_cleanup_fd_ int ours = -1, theirs = -1;
 	int r = channel_pair(&ours, &theirs, err);
 
@@ -218,6 +326,7 @@ static int issuer_start(struct issuer *i, struct error *err)
 	if (r < 0)
 		return r;
 	i->running = true;
+	i->changing = i->change != GATE_CA_KEEP;
 	loop_child_init(&i->watch, i->loop, i->child.pidfd, issuer_child_end);
 	channel_init(&i->channel, i->loop, TAKE_FD(ours), &ops);
 	r = channel_send(&i->channel, &begin, err);
@@ -282,17 +391,25 @@ static void issuer_work(struct loop_defer *d)
 	struct error err = ERROR_INIT;
 	struct question *q;
 
-	if (list_empty(&i->questions))
+	if (list_empty(&i->questions) && !i->change)
 		return;
 	/* The end of the one before is still to come, and leads here. */
 	if (i->running && i->channel.fd < 0)
 		return;
 	if (!i->running && issuer_start(i, &err) < 0) {
+		if (i->change)
+			issuer_change_over(i, &err);
 		issuer_fail_all(i, &err);
 		return;
 	}
 	if (!i->ready)
 		return;
+	/* Nothing more is asked until it has been answered and has ended. */
+	if (i->change && !i->changing) {
+		if (!issuer_has_sent(i))
+			issuer_end_process(i);
+		return;
+	}
 	q = issuer_next(i, &err);
 	if (!q)
 		return;
@@ -318,13 +435,18 @@ int issuer_new(struct issuer **ret, const struct issuer_config *config, struct e
 	i->backdate = config->backdate;
 	i->child = (struct isolate_child)ISOLATE_CHILD_INIT;
 	i->channel = (struct channel)CHANNEL_INIT;
+	i->prepare = config->prepare;
 	list_init(&i->questions);
+	list_init(&i->watches);
 	loop_defer_init(&i->work, i->loop, issuer_work);
 	i->program = strdup(config->program);
 	i->domain = strdup(config->domain);
 	i->node = strdup(config->node);
 	i->dir_fd = fd_copy(config->dir_fd);
-	if (!i->program || !i->domain || !i->node || i->dir_fd < 0) {
+	i->key_path = config->key_path ? strdup(config->key_path) : NULL;
+	i->cert_path = config->key_path ? strdup(config->cert_path) : NULL;
+	if (!i->key_path != !config->key_path || !i->cert_path != !config->key_path ||
+	    !i->program || !i->domain || !i->node || i->dir_fd < 0) {
 		(void)issuer_free(i);
 		return error_set(err, -ENOMEM, "make an issuer");
 	}
@@ -334,10 +456,13 @@ int issuer_new(struct issuer **ret, const struct issuer_config *config, struct e
 
 struct issuer *issuer_free(struct issuer *i)
 {
+	struct issuer_watch *w;
 	struct question *q;
 
 	if (!i)
 		return NULL;
+	list_for_each (w, &i->watches, struct issuer_watch, siblings)
+		issuer_unwatch(w);
 	list_for_each (q, &i->questions, struct question, siblings)
 		(void)question_free(q);
 	loop_defer_done(&i->work);
@@ -348,6 +473,8 @@ struct issuer *issuer_free(struct issuer *i)
 	free(i->program);
 	free(i->domain);
 	free(i->node);
+	free(i->key_path);
+	free(i->cert_path);
 	i->dir_fd = fd_close(i->dir_fd);
 	free(i);
 	return NULL;
@@ -403,6 +530,49 @@ int issuer_sign_wish(struct issuer *i, const struct issuer_wish *wish, issuer_si
 	if (r < 0)
 		free(q.names);
 	return r;
+}
+
+static int issuer_begin_change(struct issuer *i, enum gate_ca_change change, issuer_done_fn done,
+			       void *userdata)
+{
+	if (i->change)
+		return -EBUSY;
+	i->change = change;
+	i->changed = done;
+	i->changed_userdata = userdata;
+	loop_defer_schedule(&i->work);
+	return 0;
+}
+
+int issuer_rotate(struct issuer *i, issuer_done_fn done, void *userdata)
+{
+	return issuer_begin_change(i, GATE_CA_ROTATE, done, userdata);
+}
+
+int issuer_retire(struct issuer *i, issuer_done_fn done, void *userdata)
+{
+	return issuer_begin_change(i, GATE_CA_RETIRE, done, userdata);
+}
+
+struct issuer_rotation issuer_rotation(const struct issuer *i)
+{
+	return i->rotation;
+}
+
+void issuer_watch(struct issuer *i, struct issuer_watch *w,
+		  void (*on_bundle)(struct issuer_watch *w, const struct gate_bytes *bundle))
+{
+	w->on_bundle = on_bundle;
+	list_init(&w->siblings);
+	list_add_tail(&i->watches, &w->siblings);
+}
+
+void issuer_unwatch(struct issuer_watch *w)
+{
+	if (!w->on_bundle)
+		return;
+	list_remove(&w->siblings);
+	w->on_bundle = NULL;
 }
 
 const char *issuer_domain(const struct issuer *i)

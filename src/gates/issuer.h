@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/log/error.h"
+#include "base/memory/list.h"
 #include "base/time/clock.h"
 #include "wire/message/gatemsg.h"
 
@@ -28,6 +29,10 @@ struct issuer_config {
 	uid_t uid;          /* as whom it runs once it has read its key; not 0 */
 	gid_t gid;
 	unsigned backdate; /* seconds that a peer's clock may be behind; 0: the usual */
+	/* Files of an authority that is given, in PEM; NULL: the node makes its own. They are
+	 * opened each time that the process starts. */
+	const char *key_path, *cert_path;
+	unsigned prepare; /* seconds from a rotation until the new one signs for instances */
 };
 
 /* bytes: a chain or a bundle in DER, valid during the call; NULL where err says why not. Comes
@@ -39,6 +44,30 @@ typedef void (*issuer_done_fn)(void *userdata, const struct gate_bytes *bytes,
 int issuer_new(struct issuer **ret, const struct issuer_config *config, struct error *err);
 /* Ends the process. No question is answered any more. */
 struct issuer *issuer_free(struct issuer *i);
+
+/* Told whenever the bundle has become another one, until it is taken out by issuer_unwatch(). A
+ * value of its owner's. */
+struct issuer_watch {
+	struct list siblings;
+	void (*on_bundle)(struct issuer_watch *w, const struct gate_bytes *bundle);
+};
+void issuer_watch(struct issuer *i, struct issuer_watch *w,
+		  void (*on_bundle)(struct issuer_watch *w, const struct gate_bytes *bundle));
+/* Also where it was never in. */
+void issuer_unwatch(struct issuer_watch *w);
+
+/* What of the authority is known: nothing before the first answer. Seconds since 1970; 0: there is
+ * no rotation in progress. */
+struct issuer_rotation {
+	uint64_t rotated_at, active_at;
+};
+struct issuer_rotation issuer_rotation(const struct issuer *i);
+
+/* Makes a new authority (or takes the one that is given now), or forgets the older of two. The
+ * process is started anew for it, between two questions, and the watches are told before `done`,
+ * whose bytes are the bundle. 0 promises an answer; -EBUSY while another change is made. */
+int issuer_rotate(struct issuer *i, issuer_done_fn done, void *userdata);
+int issuer_retire(struct issuer *i, issuer_done_fn done, void *userdata);
 
 /* Until all questions of userdata are answered it may not go; or it takes them back. */
 void issuer_forget(struct issuer *i, const void *userdata);

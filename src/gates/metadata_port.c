@@ -50,6 +50,7 @@ struct metadata_port {
 	size_t n_doors;
 	uint32_t last;
 	struct loop_timer push;
+	struct issuer_watch watch_bundle;
 };
 
 static struct metadata_door *metadata_port_find(const struct metadata_port *p, const char *id)
@@ -114,20 +115,26 @@ static void metadata_port_child_end(struct loop_child *watch, int code, int stat
 	loop_timer_set(&p->push, METADATA_PORT_RETRY);
 }
 
+static void metadata_port_bundle_changed(struct issuer_watch *w, const struct gate_bytes *bundle)
+{
+	struct metadata_port *p = container_of(w, struct metadata_port, watch_bundle);
+	const struct gatemsg m = { .type = GATEMSG_FRONT,
+				   .front = { .domain = issuer_domain(p->config.issuer),
+					      .bundle = *bundle } };
+
+	if (p->running && channel_send(&p->channel, &m, NULL) < 0)
+		metadata_port_kill(p);
+}
+
 static void metadata_port_bundle(void *userdata, const struct gate_bytes *bytes,
 				 const struct error *err)
 {
 	struct metadata_port *p = userdata;
-	struct gatemsg m = { .type = GATEMSG_FRONT,
-			     .front = { .domain = issuer_domain(p->config.issuer) } };
 
-	if (err) {
+	if (err)
 		log_warn("pods get no identities from their metadata service", LOG_ERR(err));
-		return;
-	}
-	m.front.bundle = *bytes;
-	if (p->running && channel_send(&p->channel, &m, NULL) < 0)
-		metadata_port_kill(p);
+	else
+		metadata_port_bundle_changed(&p->watch_bundle, bytes);
 }
 
 static void metadata_port_signed(void *userdata, const struct gate_bytes *chain,
@@ -350,6 +357,7 @@ int metadata_port_new(struct metadata_port **ret, const struct metadata_port_con
 	p->channel = (struct channel)CHANNEL_INIT;
 	list_init(&p->doors);
 	loop_timer_init(&p->push, config->loop, metadata_port_push_due);
+	issuer_watch(config->issuer, &p->watch_bundle, metadata_port_bundle_changed);
 	p->program = strdup(config->program);
 	if (!p->program) {
 		(void)metadata_port_free(p);
@@ -366,6 +374,7 @@ struct metadata_port *metadata_port_free(struct metadata_port *p)
 	if (!p)
 		return NULL;
 	loop_timer_done(&p->push);
+	issuer_unwatch(&p->watch_bundle);
 	if (p->running) {
 		(void)pidfd_kill(p->child.pidfd, SIGKILL);
 		metadata_port_release(p);

@@ -53,6 +53,7 @@ struct svid_port {
 	bool running, waits_for_bundle;
 	struct list callers, wishes;
 	size_t n_callers, n_wishes;
+	struct issuer_watch watch_bundle;
 	struct loop_timer backoff; /* until connections are accepted again */
 	uint32_t last;
 	nsec_t told_at; /* clock_mono() of the last line of the log about a caller */
@@ -163,19 +164,37 @@ static void svid_port_child_end(struct loop_child *watch, int code, int status)
 	loop_fd_set(&p->listener, LOOP_READ);
 }
 
+static void svid_port_tell_bundle(struct svid_port *p, const struct gate_bytes *bundle)
+{
+	const struct gatemsg m = { .type = GATEMSG_FRONT,
+				   .front = { .domain = issuer_domain(p->config.issuer),
+					      .bundle = *bundle } };
+
+	if (p->running && channel_send(&p->channel, &m, NULL) < 0)
+		svid_port_kill(p);
+}
+
+/* One that has not been told anything asks for itself. */
+static void svid_port_bundle_changed(struct issuer_watch *w, const struct gate_bytes *bundle)
+{
+	struct svid_port *p = container_of(w, struct svid_port, watch_bundle);
+
+	if (!p->waits_for_bundle)
+		svid_port_tell_bundle(p, bundle);
+}
+
 static void svid_port_bundle(void *userdata, const struct gate_bytes *bytes,
 			     const struct error *err)
 {
 	struct svid_port *p = userdata;
-	struct gatemsg m = { .type = GATEMSG_FRONT,
-			     .front = { .domain = issuer_domain(p->config.issuer) } };
 
 	p->waits_for_bundle = false;
-	if (bytes)
-		m.front.bundle = *bytes;
-	if (err)
-		log_warn("workloads get no identities", LOG_ERR(err));
-	if (p->running && (err || channel_send(&p->channel, &m, NULL) < 0))
+	if (bytes) {
+		svid_port_tell_bundle(p, bytes);
+		return;
+	}
+	log_warn("workloads get no identities", LOG_ERR(err));
+	if (p->running)
 		svid_port_kill(p);
 }
 
@@ -415,6 +434,7 @@ int svid_port_new(struct svid_port **ret, const struct svid_port_config *config,
 	}
 	loop_fd_init(&p->listener, config->loop, p->listen_fd, LOOP_READ, svid_port_accept);
 	loop_timer_init(&p->backoff, config->loop, svid_port_backoff_over);
+	issuer_watch(config->issuer, &p->watch_bundle, svid_port_bundle_changed);
 	*ret = p;
 	return 0;
 }
@@ -425,6 +445,7 @@ struct svid_port *svid_port_free(struct svid_port *p)
 		return NULL;
 	loop_fd_done(&p->listener);
 	loop_timer_done(&p->backoff);
+	issuer_unwatch(&p->watch_bundle);
 	if (p->running) {
 		(void)pidfd_kill(p->child.pidfd, SIGKILL);
 		svid_port_release(p);

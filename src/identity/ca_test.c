@@ -32,6 +32,15 @@ static void dir_end(int fd)
 	CHECK_INT(scratch_remove(dir_path), 0);
 }
 
+static int opens(struct ca **ret, int dir_fd, const char *domain, uint64_t now, struct error *err)
+{
+	const struct ca_config config = {
+		.dir_fd = dir_fd, .domain = domain, .node = "n1", .now = now
+	};
+
+	return ca_open(ret, &config, err);
+}
+
 static bool is_there(int dir_fd, const char *name)
 {
 	return faccessat(dir_fd, name, F_OK, 0) == 0;
@@ -49,15 +58,18 @@ static void is_made_once(void)
 	struct error err = ERROR_INIT;
 	struct stat st = { 0 };
 
-	CHECK_INT(ca_open(&first, dir_fd, "nacre.local", "n1", NOW, &err), 0);
+	CHECK_INT(opens(&first, dir_fd, "nacre.local", NOW, &err), 0);
 	CHECK_STR(err.text, "");
 	CHECK_INT(fstatat(dir_fd, "ca", &st, AT_SYMLINK_NOFOLLOW), 0);
 	CHECK_INT(st.st_mode, S_IFREG | 0600);
 	CHECK(!is_there(dir_fd, "ca.new"));
-	CHECK_INT(ca_open(&again, dir_fd, "nacre.local", "n1", NOW + 86400, &err), 0);
+	CHECK_INT(opens(&again, dir_fd, "nacre.local", NOW + 86400, &err), 0);
 	if (first && again) {
-		CHECK_INT(ca_root(first)->len, ca_root(again)->len);
-		CHECK(memcmp(ca_root(first)->der, ca_root(again)->der, ca_root(first)->len) == 0);
+		size_t len = 0, len_again = 0;
+		const uint8_t *was = ca_bundle(first, &len), *is = ca_bundle(again, &len_again);
+
+		CHECK_INT(len, len_again);
+		CHECK(memcmp(was, is, len) == 0);
 	}
 	dir_end(dir_fd);
 }
@@ -69,7 +81,7 @@ static void an_interrupted_start_is_forgotten(void)
 	_cleanup_(ca_freep) struct ca *ca = NULL;
 
 	CHECK(fd >= 0 && write(fd, "nacre-ca-1\nhalf", 15) == 15);
-	CHECK_INT(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL), 0);
+	CHECK_INT(opens(&ca, dir_fd, "nacre.local", NOW, NULL), 0);
 	CHECK(!is_there(dir_fd, "ca.new"));
 	CHECK(is_there(dir_fd, "ca"));
 	dir_end(dir_fd);
@@ -83,7 +95,7 @@ static void refused_after(void (*change)(int fd), const char *domain, uint64_t n
 	_cleanup_fd_ int fd = -1;
 	struct error err = ERROR_INIT;
 	struct stat before = { 0 }, after = { 0 };
-	int r = ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL);
+	int r = opens(&ca, dir_fd, "nacre.local", NOW, NULL);
 
 	CHECK_INT(r, 0);
 	if (r == 0) {
@@ -91,7 +103,7 @@ static void refused_after(void (*change)(int fd), const char *domain, uint64_t n
 		if (change)
 			change(fd);
 		CHECK_INT(fstat(fd, &before), 0);
-		CHECK(ca_open(&again, dir_fd, domain, "n1", now, &err) < 0);
+		CHECK(opens(&again, dir_fd, domain, now, &err) < 0);
 		CHECK_INT(err.kind, ERROR_PRECONDITION);
 		CHECK(strstr(err.text, "certificate authority"));
 		CHECK_INT(fstatat(dir_fd, "ca", &after, 0), 0);
@@ -179,7 +191,7 @@ static void what_is_no_file_is_refused(void)
 	struct error err = ERROR_INIT;
 
 	CHECK_INT(mkfifoat(dir_fd, "ca", 0600), 0);
-	CHECK(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, &err) < 0);
+	CHECK(opens(&ca, dir_fd, "nacre.local", NOW, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
 	CHECK(strstr(err.text, "not a regular file"));
 	dir_end(dir_fd);
@@ -191,12 +203,12 @@ static void not_made_at(uint64_t now)
 	_cleanup_(ca_freep) struct ca *ca = NULL;
 	struct error err = ERROR_INIT;
 
-	CHECK(ca_open(&ca, dir_fd, "nacre.local", "n1", now, &err) < 0);
+	CHECK(opens(&ca, dir_fd, "nacre.local", now, &err) < 0);
 	CHECK_INT(err.kind, ERROR_PRECONDITION);
 	CHECK(strstr(err.text, "set the clock"));
 	CHECK(!is_there(dir_fd, "ca"));
 	/* With the right time it is made. */
-	CHECK_INT(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL), 0);
+	CHECK_INT(opens(&ca, dir_fd, "nacre.local", NOW, NULL), 0);
 	dir_end(dir_fd);
 }
 
@@ -225,7 +237,7 @@ static int try_issue(const struct ca *ca, const char *id, uint64_t from, uint64_
 	const struct cert_request q = { key, id, from, until };
 	struct cert c;
 
-	return ca_issue(ca, &q, &c, NULL);
+	return ca_issue(ca, &q, NOW, &c, NULL);
 }
 
 static void issues_for_its_own(void)
@@ -233,7 +245,7 @@ static void issues_for_its_own(void)
 	int dir_fd = dir_begin();
 	_cleanup_(ca_freep) struct ca *ca = NULL;
 
-	CHECK_INT(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL), 0);
+	CHECK_INT(opens(&ca, dir_fd, "nacre.local", NOW, NULL), 0);
 	if (ca) {
 		CHECK_INT(try_issue(ca, NODE, NOW, NOW + 60), 0);
 		CHECK_INT(try_issue(ca, GUEST, NOW, NOW + 60), 0);
@@ -260,13 +272,13 @@ static void says_what_it_was_asked(void)
 	struct cert a = { .len = 0 }, b = { .len = 0 };
 	uint64_t from = 0, until = 0;
 
-	CHECK_INT(ca_open(&ca, dir_fd, "nacre.local", "n1", NOW, NULL), 0);
+	CHECK_INT(opens(&ca, dir_fd, "nacre.local", NOW, NULL), 0);
 	CHECK_INT(key_new(&key, NULL), 0);
 	CHECK_INT(key_new(&other, NULL), 0);
 	if (ca && key && other) {
 		CHECK_INT(key_public(key, public, NULL), 0);
-		CHECK_INT(ca_issue(ca, &q, &a, NULL), 0);
-		CHECK_INT(ca_issue(ca, &q, &b, NULL), 0);
+		CHECK_INT(ca_issue(ca, &q, NOW, &a, NULL), 0);
+		CHECK_INT(ca_issue(ca, &q, NOW, &b, NULL), 0);
 		/* The serial numbers differ, and with them the signatures. */
 		CHECK(a.len != b.len || memcmp(a.der, b.der, a.len) != 0);
 		CHECK_INT(cert_times(a.der, a.len, &from, &until, NULL), 0);
@@ -278,7 +290,76 @@ static void says_what_it_was_asked(void)
 	dir_end(dir_fd);
 }
 
-UNIT_MAIN({ "begins", begins, true }, { "is_made_once", is_made_once },
+static struct ca *changed(int dir_fd, enum ca_change change, struct error *err)
+{
+	const struct ca_config config = { .dir_fd = dir_fd,
+					  .domain = "nacre.local",
+					  .node = "n1",
+					  .now = NOW + 10,
+					  .change = change,
+					  .prepare = 100 };
+	struct ca *ca = NULL;
+
+	return ca_open(&ca, &config, err) == 0 ? ca : NULL;
+}
+
+/* Whether the root at that place of the bundle has signed a certificate for the id at that time. */
+static bool signs(const struct ca *ca, const char *id, uint64_t now, size_t place)
+{
+	static const uint8_t key[KEY_SIZE] = { 9 };
+	const struct cert_request q = { key, id, now, now + 60 };
+	size_t len = 0, at = 0;
+	const uint8_t *all = ca_bundle(ca, &len);
+	_cleanup_(X509_free_p) X509 *leaf = NULL, *root = NULL;
+	const unsigned char *p;
+	struct cert c;
+
+	for (; place > 0; place--)
+		at += cert_length(all + at, len - at);
+	if (ca_issue(ca, &q, now, &c, NULL) < 0)
+		return false;
+	p = c.der;
+	leaf = d2i_X509(NULL, &p, (long)c.len);
+	p = all + at;
+	root = d2i_X509(NULL, &p, (long)(len - at));
+	return leaf && root && X509_verify(leaf, X509_get0_pubkey(root)) == 1;
+}
+
+static void two_divide_the_work(void)
+{
+	int dir_fd = dir_begin();
+	_cleanup_(ca_freep) struct ca *first = NULL, *two = NULL, *again = NULL, *last = NULL;
+	struct error err = ERROR_INIT;
+
+	CHECK_INT(opens(&first, dir_fd, "nacre.local", NOW, NULL), 0);
+	CHECK(!changed(dir_fd, CA_RETIRE, &err));
+	CHECK_INT(err.kind, ERROR_PRECONDITION);
+	two = changed(dir_fd, CA_ROTATE, NULL);
+	CHECK(!changed(dir_fd, CA_ROTATE, &err));
+	again = changed(dir_fd, CA_KEEP, NULL);
+	for (size_t i = 0; two && again && i < 2; i++) {
+		const struct ca *ca = i == 0 ? two : again;
+
+		CHECK(ca_rotated_at(ca) == NOW + 10 && ca_active_at(ca) == NOW + 110);
+		CHECK(signs(ca, NODE, NOW + 200, 0));
+		CHECK(signs(ca, "spiffe://nacre.local/user/alice", NOW + 11, 1));
+		CHECK(signs(ca, GUEST, NOW + 109, 0));
+		CHECK(signs(ca, GUEST, NOW + 110, 1));
+	}
+	last = changed(dir_fd, CA_RETIRE, NULL);
+	if (two && last) {
+		size_t len = 0, len_last = 0;
+		const uint8_t *both = ca_bundle(two, &len), *one = ca_bundle(last, &len_last);
+
+		CHECK(ca_rotated_at(last) == 0);
+		CHECK(memcmp(both + len - len_last, one, len_last) == 0 && len > len_last);
+		CHECK(signs(last, NODE, NOW + 200, 0));
+	}
+	dir_end(dir_fd);
+}
+
+UNIT_MAIN({ "begins", begins, true }, { "two_divide_the_work", two_divide_the_work },
+	  { "is_made_once", is_made_once },
 	  { "an_interrupted_start_is_forgotten", an_interrupted_start_is_forgotten },
 	  { "a_broken_file_is_refused", a_broken_file_is_refused },
 	  { "a_key_that_others_can_read_is_refused", a_key_that_others_can_read_is_refused },

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
+#include <openssl/err.h>
 #include <openssl/rand.h>
 #include <string.h>
 
@@ -249,6 +250,31 @@ static int cert_parse(X509 **ret, const uint8_t *der, size_t len, struct error *
 	if (!*ret || p != der + len)
 		return error_refuse(err, ERROR_INVALID, "this is no certificate in DER");
 	return 0;
+}
+
+size_t cert_length(const uint8_t *der, size_t len)
+{
+	_cleanup_(X509_free_p) X509 *x = NULL;
+	const unsigned char *p = der;
+
+	x = d2i_X509(NULL, &p, (long)len);
+	ERR_clear_error();
+	return x ? (size_t)(p - der) : 0;
+}
+
+bool cert_bundle_has(const uint8_t *bundle, size_t len, const uint8_t digest[CERT_DIGEST_SIZE])
+{
+	for (size_t at = 0, n; at < len; at += n) {
+		uint8_t one[EVP_MAX_MD_SIZE];
+
+		n = cert_length(bundle + at, len - at);
+		if (n == 0)
+			return false;
+		if (EVP_Digest(bundle + at, n, one, NULL, EVP_sha256(), NULL) == 1 &&
+		    memcmp(one, digest, CERT_DIGEST_SIZE) == 0)
+			return true;
+	}
+	return false;
 }
 
 static uint64_t cert_life_max(const char *id)

@@ -2,6 +2,7 @@
 #ifndef NACRE_IDENTITY_CERT_H
 #define NACRE_IDENTITY_CERT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,6 +51,11 @@ int cert_make_root(struct cert *ret, const struct key *key, const struct cert_re
 int cert_make_leaf(struct cert *ret, const struct key *ca_key, const struct cert *ca,
 		   const struct cert_request *request, struct error *err);
 
+/* The length of the certificate at the front of several; 0: there is none. */
+size_t cert_length(const uint8_t *der, size_t len);
+#define CERT_DIGEST_SIZE 32
+/* Whether one of the certificates in a bundle has that digest (SHA-256). */
+bool cert_bundle_has(const uint8_t *bundle, size_t len, const uint8_t digest[CERT_DIGEST_SIZE]);
 /* When it begins and ends to be valid. ERROR_INVALID for what is no certificate. */
 int cert_times(const uint8_t *der, size_t len, uint64_t *ret_not_before, uint64_t *ret_not_after,
 	       struct error *err);

@@ -84,6 +84,19 @@ static int tls_verify_host(const struct tls_config *c, X509_STORE_CTX *ctx, stru
 	return verify_host(ctx, c->peer_id, &t->refusal);
 }
 
+/* Which of the roots has signed the leaf that was verified. */
+static int tls_note_root(X509_STORE_CTX *ctx, uint8_t ret[CERT_DIGEST_SIZE], struct error *err)
+{
+	const STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(ctx);
+	uint8_t digest[EVP_MAX_MD_SIZE];
+
+	if (X509_digest(sk_X509_value(chain, sk_X509_num(chain) - 1), EVP_sha256(), digest, NULL) !=
+	    1)
+		return openssl_error(err, -ENOMEM, "note who has signed");
+	memcpy(ret, digest, CERT_DIGEST_SIZE);
+	return 0;
+}
+
 static int tls_verify_user(const struct tls_config *c, X509_STORE_CTX *ctx, struct tls *t)
 {
 	struct tls_peer *peer = t->peer;
@@ -91,6 +104,8 @@ static int tls_verify_user(const struct tls_config *c, X509_STORE_CTX *ctx, stru
 	int r;
 
 	r = verify_user(ctx, c->peer_id, peer->id, &t->refusal);
+	if (r == 0)
+		r = tls_note_root(ctx, peer->root, &t->refusal);
 	if (r == 0)
 		r = cert_serial(leaf, peer->serial, &t->refusal);
 	if (r == 0)

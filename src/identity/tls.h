@@ -103,6 +103,7 @@ struct tls_peer {
 	char id[SPIFFE_SIZE];
 	uint8_t serial[CERT_SERIAL_SIZE];
 	uint64_t not_after;
+	uint8_t root[CERT_DIGEST_SIZE]; /* of the root that has signed */
 };
 const struct tls_peer *tls_peer(const struct tls *t);
 /* Why a client's connection failed, for the user of the certificate; NULL: no more is known than

@@ -308,8 +308,12 @@ int callers_know(struct callers *all, const char *domain, const struct gate_byte
 	if (str_copy(all->domain, sizeof(all->domain), domain) < 0 ||
 	    buf_add(&all->bundle, bundle->data, bundle->len) < 0)
 		return -ENOMEM;
-	list_for_each (c, &all->all, struct caller, siblings)
+	list_for_each (c, &all->all, struct caller, siblings) {
 		caller_tell(c, false);
+		/* What it has may be signed by an authority that is gone by now. */
+		if (c->key)
+			caller_ask(c);
+	}
 	return 0;
 }
 

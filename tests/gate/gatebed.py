@@ -23,6 +23,7 @@ NODE_ADDRESS, GUEST_ADDRESS, PORT = "127.0.0.1", "127.0.0.2", 7474
 DOMAIN, NODE_ID = "nacre.local", "spiffe://nacre.local/node/n1"
 GUEST_ID, OTHER_ID = NODE_ID + "/instance/0123456789abcdef", NODE_ID + "/instance/fedcba9876543210"
 (CA, CA_READY, ISSUE, ISSUED, DENIED, SETUP, STATE, NEED, FRAME, CONSOLE, CONSOLE_PART, NOTICE, END, KEY, LIFE, KEPT) = range(16)
+KEEP, ROTATE, RETIRE = range(3)
 NEW, WAITING, ENROLLING, UP, FAILED, GONE = range(6)
 MAGIC, BOOT_MAGIC = 0x3167636e, 0x0062636e
 # An Ed25519 key as PKCS#8, in front of its 32 bytes.
@@ -100,14 +101,14 @@ def start(*words, fds=(), **more):
 class Authority:
     """`nacre-gate ca`."""
 
-    def __init__(self, folder, domain=DOMAIN, node="n1"):
+    def __init__(self, folder, domain=DOMAIN, node="n1", change=KEEP, prepare=0):
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self.process = start("ca", str(UID), str(UID), fds=(theirs.fileno(), folder_fd))
         os.close(folder_fd)
         theirs.close()
         self.sock.settimeout(60)
-        self.sock.send(message(CA, text(domain), text(node)))
+        self.sock.send(message(CA, text(domain), text(node), u32(change), u32(0), u64(prepare)))
         kind, body = take(self.sock.recv(1 << 17))
         assert kind == CA_READY, body
         self.bundle = take_run(body)

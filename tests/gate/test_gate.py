@@ -468,6 +468,57 @@ class Renewal(GateTest):
         self.assertEqual(self.bed.keeper.accept().recv(10), b"back")
 
 
+class Rotation(GateTest):
+    """Of the authority: the node is told of the bundle, and the guest by it."""
+
+    def change(self, *changes):
+        """The authority that signs from here on; the node is told of its bundle."""
+        for c in changes:
+            self.bed.authority.close()
+            self.bed.made.remove(self.bed.authority)
+            self.bed.authority = self.bed.add(gatebed.Authority(os.path.join(self.bed.folder, "identity"), change=c))
+        node = self.bed.node
+        node.authority, node.needs = self.bed.authority, []
+        node.setup()
+
+    def call(self):
+        near = self.bed.node.dial()
+        near.sendall(b"again")
+        far = self.bed.keeper.accept()
+        self.assertEqual(far.recv(10), b"again")
+        return near, far
+
+    def test_streams_go_on_and_both_are_renewed(self):
+        node = self.bed.up()
+        near, far = self.call()
+        for change in (gatebed.ROTATE, gatebed.RETIRE):
+            self.change(change)
+            while sorted(set(node.needs)) != [0, 1]:
+                self.call()
+                node.turn()
+            self.call()
+            near.sendall(b"x")
+            self.assertEqual(far.recv(10), b"x")
+        node.until(lambda: not node.turn(0.5), "quiet")
+        self.call()
+        self.assertEqual((node.state, node.notices), (UP, []))
+
+    def test_a_guest_that_knows_the_old_root_alone_comes_by_its_token(self):
+        node = self.bed.up()
+        self.change(gatebed.ROTATE, gatebed.RETIRE)
+        node.until(lambda: 1 in node.needs, "the guest's next certificate")
+        node.until(lambda: not node.turn(0.5), "quiet")
+        self.call()
+
+    def test_a_node_that_was_never_set_up_is_not_by_a_bundle_alone(self):
+        node = self.bed.start_node()
+        node.token = bytes(32)
+        node.setup()
+        node.ready()
+        node.until(lambda: node.frames, "the frame")
+        self.assertEqual((node.state, node.needs), (gatebed.NEW, []))
+
+
 class Ports(GateTest):
     def test_the_end_of_the_console_is_kept_also_after_the_machine(self):
         """However much it is, 64 KiB of it, in memory (V20)."""

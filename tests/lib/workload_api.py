@@ -65,6 +65,12 @@ def many(path, n):
     return served
 
 
+def follow(channel):
+    """A line for each message, until the stream ends."""
+    for m in channel.unary_stream(SERVICE + "FetchX509SVID", lambda m: m, lambda m: m)(b"", metadata=(MARK,)):
+        print(json.dumps(svids(m)), flush=True)
+
+
 def main():
     path, group, *steps = sys.argv[1:]
     if group:
@@ -83,6 +89,9 @@ def main():
     import grpc
 
     with grpc.insecure_channel("unix:" + path) as channel:
+        if steps == ["follow"]:
+            follow(channel)
+            return
         print(json.dumps([step(channel, word) for word in steps]))
 
 

@@ -229,7 +229,7 @@ static int issue_run(const struct cli *cli, struct issue *i, Nacre__V1__IssueReq
 		return err->code;
 	if (!answer->identity)
 		return error_refuse(err, ERROR_FAULT, "the daemon's answer has no certificate");
-	i->texts[ISSUE_CA] = pem_text(CERTIFICATE, answer->authority.data, answer->authority.len);
+	i->texts[ISSUE_CA] = pem_certificates(answer->authority.data, answer->authority.len);
 	i->texts[ISSUE_CERT] =
 		pem_text(CERTIFICATE, answer->certificate.data, answer->certificate.len);
 	if (i->aurae)
@@ -335,20 +335,30 @@ int cmd_identity_revoke(const struct cli *cli, const struct args *args)
 	return status;
 }
 
-int cmd_identity_ca(const struct cli *cli, const struct args *args)
+static void ca_members(struct json *j, uint64_t active_at, uint64_t retires_at)
+{
+	if (active_at)
+		json_put_time(j, "active", active_at * NSEC_PER_SEC);
+	else
+		json_put_null(j, "active");
+	if (retires_at)
+		json_put_time(j, "retires", retires_at * NSEC_PER_SEC);
+	else
+		json_put_null(j, "retires");
+}
+
+static int ca_show(const struct cli *cli, struct error *err)
 {
 	Nacre__V1__AuthorityRequest request = NACRE__V1__AUTHORITY_REQUEST__INIT;
 	_cleanup_message_ Nacre__V1__AuthorityResponse *answer = NULL;
 	_cleanup_str_ char *pem = NULL;
 	struct json j = JSON_INIT(stdout);
-	struct error err = ERROR_INIT;
 
-	(void)args;
 	answer = client_ask_once(&cli->daemon, "/nacre.v1.IdentityService/Authority", &request.base,
-				 &nacre__v1__authority_response__descriptor, 0, &err);
+				 &nacre__v1__authority_response__descriptor, 0, err);
 	if (!answer)
-		return cli_fail(&err);
-	pem = pem_text(CERTIFICATE, answer->certificate.data, answer->certificate.len);
+		return err->code;
+	pem = pem_certificates(answer->certificate.data, answer->certificate.len);
 	if (!cli->json) {
 		(void)fputs(pem, stdout);
 		return 0;
@@ -360,6 +370,77 @@ int cmd_identity_ca(const struct cli *cli, const struct args *args)
 		json_put_string(&j, NULL, answer->listen[i]);
 	json_put_end(&j);
 	json_put_string(&j, "certificate", pem);
+	ca_members(&j, answer->active_at, answer->retires_at);
 	json_put_end(&j);
 	return 0;
+}
+
+static void ca_tell_change(const struct cli *cli, const ProtobufCBinaryData *certificate,
+			   uint64_t active_at, uint64_t retires_at)
+{
+	_cleanup_str_ char *pem = pem_certificates(certificate->data, certificate->len);
+	struct json j = JSON_INIT(stdout);
+
+	if (!cli->json) {
+		(void)fputs(pem, stdout);
+		return;
+	}
+	json_put_object(&j, NULL);
+	json_put_string(&j, "certificate", pem);
+	ca_members(&j, active_at, retires_at);
+	json_put_end(&j);
+}
+
+static int ca_rotate(const struct cli *cli, struct error *err)
+{
+	Nacre__V1__RotateAuthorityRequest request = NACRE__V1__ROTATE_AUTHORITY_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__RotateAuthorityResponse *answer = NULL;
+	char until[64];
+
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.IdentityService/RotateAuthority",
+				 &request.base, &nacre__v1__rotate_authority_response__descriptor,
+				 0, err);
+	if (!answer)
+		return err->code;
+	ca_tell_change(cli, &answer->certificate, answer->active_at, answer->retires_at);
+	identity_time(answer->retires_at, until, sizeof(until));
+	if (!cli->json)
+		(void)fprintf(stderr,
+			      "the authority before stays trusted until %s; who has its root alone "
+			      "needs the new one by then (nacre identity issue --force)\n",
+			      until);
+	return 0;
+}
+
+static int ca_retire(const struct cli *cli, struct error *err)
+{
+	Nacre__V1__RetireAuthorityRequest request = NACRE__V1__RETIRE_AUTHORITY_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__RetireAuthorityResponse *answer = NULL;
+
+	answer = client_ask_once(&cli->daemon, "/nacre.v1.IdentityService/RetireAuthority",
+				 &request.base, &nacre__v1__retire_authority_response__descriptor,
+				 0, err);
+	if (!answer)
+		return err->code;
+	ca_tell_change(cli, &answer->certificate, 0, 0);
+	return 0;
+}
+
+int cmd_identity_ca(const struct cli *cli, const struct args *args)
+{
+	const char *what = args->n_operands > 0 ? args->operands[0] : "";
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (str_eq(what, "rotate"))
+		r = ca_rotate(cli, &err);
+	else if (str_eq(what, "retire"))
+		r = ca_retire(cli, &err);
+	else if (!*what)
+		r = ca_show(cli, &err);
+	else
+		r = error_refuse(&err, ERROR_INVALID,
+				 "identity ca: \"rotate\", \"retire\" or nothing, not \"%.100s\"",
+				 what);
+	return r < 0 ? cli_fail(&err) : 0;
 }

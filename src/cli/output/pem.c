@@ -2,6 +2,7 @@
 #include "cli/output/pem.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text/str.h"
 #include "cli/output/alloc.h"
@@ -34,4 +35,36 @@ char *pem_text(const char *label, const uint8_t *data, size_t len)
 	text = xformat("-----BEGIN %s-----\n%s\n-----END %s-----\n", label, body, label);
 	free(body);
 	return text;
+}
+
+/* The length of the sequence at the front, its head included; all of it where it says nothing that
+ * fits. */
+static size_t pem_der_length(const uint8_t *der, size_t len)
+{
+	size_t n;
+
+	if (len < 4 || der[0] != 0x30)
+		return len;
+	n = der[1] < 0x80    ? 2U + der[1]
+	    : der[1] == 0x81 ? 3U + der[2]
+	    : der[1] == 0x82 ? 4U + ((size_t)der[2] << 8 | der[3])
+			     : len;
+	return n <= len ? n : len;
+}
+
+char *pem_certificates(const uint8_t *data, size_t len)
+{
+	char *all = xstrdup("");
+
+	for (size_t at = 0, n; at < len; at += n) {
+		char *one, *more;
+
+		n = pem_der_length(data + at, len - at);
+		one = pem_text("CERTIFICATE", data + at, n);
+		more = xformat("%s%s", all, one);
+		free(one);
+		free(all);
+		all = more;
+	}
+	return all;
 }

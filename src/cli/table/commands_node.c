@@ -84,12 +84,19 @@ static const struct command node_commands[] = {
 	},
 	{
 		.name = "identity ca",
-		.operands = "",
-		.summary = "print the certificate of this node's authority",
+		.operands = "[rotate|retire]",
+		.summary = "print the certificate of this node's authority, or rotate it",
 		.help = "By it clients know the node. With --output json also the trust domain, "
 			"and "
 			"where the\n"
-			"node listens.",
+			"node listens.\n"
+			"\n"
+			"rotate makes a new authority, or takes the one that the configuration "
+			"gives now\n"
+			"(identity.ca_key). The older one stays trusted until all that it has "
+			"signed is over;\n"
+			"retire ends that at once, and who has a certificate of it is shut out.",
+		.n_max = 1,
 		.run = cmd_identity_ca,
 	},
 	{

@@ -12,6 +12,7 @@
 #include "base/text/str.h"
 #include "gates/identities.h"
 #include "gates/issuer.h"
+#include "gates/rotation.h"
 #include "runtime/services.h"
 #include "wire/name/spiffe.h"
 
@@ -197,11 +198,14 @@ static void authority_done(void *userdata, const struct gate_bytes *bundle, cons
 {
 	Nacre__V1__AuthorityResponse m = NACRE__V1__AUTHORITY_RESPONSE__INIT;
 	const struct identity_call *c = userdata;
+	struct issuer_rotation now = issuer_rotation(c->service->issuer);
 
 	if (err) {
 		rpc_call_fail(c->call, err);
 		return;
 	}
+	m.active_at = now.active_at;
+	m.retires_at = rotation_retires_at(&now, c->service->identities);
 	m.certificate = identity_bytes(bundle->data, bundle->len);
 	m.trust_domain = (char *)(uintptr_t)issuer_domain(c->service->issuer);
 	m.listen = (char **)(uintptr_t)c->service->listen;
@@ -225,6 +229,64 @@ static void authority(struct rpc_call *call, const ProtobufCMessage *request, vo
 	}
 }
 
+/* ---- RotateAuthority, RetireAuthority ---- */
+
+static void rotate_done(void *userdata, const struct gate_bytes *bundle, const struct error *err)
+{
+	Nacre__V1__RotateAuthorityResponse m = NACRE__V1__ROTATE_AUTHORITY_RESPONSE__INIT;
+	const struct identity_call *c = userdata;
+	struct issuer_rotation now = issuer_rotation(c->service->issuer);
+
+	if (err) {
+		rpc_call_fail(c->call, err);
+		return;
+	}
+	m.certificate = identity_bytes(bundle->data, bundle->len);
+	m.active_at = now.active_at;
+	m.retires_at = rotation_retires_at(&now, c->service->identities);
+	rpc_call_reply(c->call, &m.base);
+}
+
+static void retire_done(void *userdata, const struct gate_bytes *bundle, const struct error *err)
+{
+	Nacre__V1__RetireAuthorityResponse m = NACRE__V1__RETIRE_AUTHORITY_RESPONSE__INIT;
+	const struct identity_call *c = userdata;
+
+	if (err) {
+		rpc_call_fail(c->call, err);
+		return;
+	}
+	m.certificate = identity_bytes(bundle->data, bundle->len);
+	rpc_call_reply(c->call, &m.base);
+}
+
+static void change_authority(struct rpc_call *call, void *userdata,
+			     int (*change)(struct issuer *i, issuer_done_fn done, void *data),
+			     issuer_done_fn done)
+{
+	struct identity_call *c = identity_call_new(call, userdata);
+	struct error err = ERROR_INIT;
+
+	if (!c || change(c->service->issuer, done, c) == 0)
+		return;
+	(void)error_refuse(
+		&err, ERROR_UNAVAILABLE,
+		"the certificate authority is being changed by another call (try again)");
+	rpc_call_fail(call, &err);
+}
+
+static void rotate_authority(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	(void)request;
+	change_authority(call, userdata, issuer_rotate, rotate_done);
+}
+
+static void retire_authority(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	(void)request;
+	change_authority(call, userdata, issuer_retire, retire_done);
+}
+
 static const struct rpc_method identity_methods[] = {
 	{ "Issue", &nacre__v1__issue_request__descriptor, &nacre__v1__issue_response__descriptor,
 	  false, issue },
@@ -234,6 +296,10 @@ static const struct rpc_method identity_methods[] = {
 	  false, revoke_identities },
 	{ "Authority", &nacre__v1__authority_request__descriptor,
 	  &nacre__v1__authority_response__descriptor, false, authority },
+	{ "RotateAuthority", &nacre__v1__rotate_authority_request__descriptor,
+	  &nacre__v1__rotate_authority_response__descriptor, false, rotate_authority },
+	{ "RetireAuthority", &nacre__v1__retire_authority_request__descriptor,
+	  &nacre__v1__retire_authority_response__descriptor, false, retire_authority },
 };
 
 const struct rpc_service identity_service = {

@@ -35,13 +35,14 @@ struct gate {
 	struct channel channel;
 	struct isolate_child child; /* of gate_start(); pidfd -1 else */
 	struct loop_child watch;
-	bool watched;
+	bool watched, set_up;
 	struct gate_need needs[GATE_WHOSE_COUNT];
 	gate_console_fn console_done;
 	void *console_userdata;
 	uint8_t address[4];
 	uint16_t port;
 	uint8_t token[GATE_TOKEN_SIZE];
+	struct issuer_watch watch_bundle;
 	struct loop_defer early; /* the end, found while a caller stood here */
 	struct error end;
 };
@@ -77,6 +78,7 @@ static void gate_over(struct gate *g, const struct error *err)
 	issuer_forget(g->issuer, &g->needs[GATE_NODE]);
 	issuer_forget(g->issuer, &g->needs[GATE_GUEST]);
 	issuer_forget(g->issuer, g);
+	issuer_unwatch(&g->watch_bundle);
 	/* One that cannot be spoken to serves nobody; the end is told when it is reaped. */
 	if (g->watched)
 		(void)pidfd_kill(g->child.pidfd, SIGKILL);
@@ -190,6 +192,35 @@ static void gate_message(struct channel *c, const struct gatemsg *m)
 		gate_messages[m->type](g, m);
 }
 
+/* ---- the bundle ---- */
+
+/* SETUP: all of it the first time, and then the bundle. */
+static int gate_send_setup(struct gate *g, const struct gate_bytes *bundle, struct error *err)
+{
+	struct gatemsg m = { .type = GATEMSG_SETUP };
+	int r;
+
+	m.setup.own_id = g->ids[GATE_NODE];
+	m.setup.peer_id = g->ids[GATE_GUEST];
+	m.setup.port = g->port ?: GATE_PORT;
+	m.setup.bundle = *bundle;
+	memcpy(m.setup.address, g->address, sizeof(g->address));
+	memcpy(m.setup.token, g->token, sizeof(g->token));
+	r = channel_send(&g->channel, &m, err);
+	explicit_bzero(g->token, sizeof(g->token));
+	explicit_bzero(m.setup.token, sizeof(m.setup.token));
+	return r;
+}
+
+static void gate_bundle_changed(struct issuer_watch *w, const struct gate_bytes *bundle)
+{
+	struct gate *g = container_of(w, struct gate, watch_bundle);
+	struct error err = ERROR_INIT;
+
+	if (g->set_up && g->channel.fd >= 0 && gate_send_setup(g, bundle, &err) < 0)
+		gate_over(g, &err);
+}
+
 /* ---- the beginning ---- */
 
 static int gate_new(struct gate **ret, const struct gate_config *config,
@@ -207,6 +238,7 @@ static int gate_new(struct gate **ret, const struct gate_config *config,
 	g->channel = (struct channel)CHANNEL_INIT;
 	g->child = (struct isolate_child)ISOLATE_CHILD_INIT;
 	loop_defer_init(&g->early, config->loop, gate_tell_end);
+	issuer_watch(g->issuer, &g->watch_bundle, gate_bundle_changed);
 	for (size_t i = 0; i < GATE_WHOSE_COUNT; i++)
 		g->needs[i].gate = g;
 	r = issuer_node_id(g->issuer, g->ids[GATE_NODE], err);
@@ -237,6 +269,22 @@ static int gate_open(struct gate *g, const struct gate_config *config, struct er
 	return 0;
 }
 
+/* A gate that has the same already passes it over. */
+static void gate_bundle(void *userdata, const struct gate_bytes *bytes, const struct error *err)
+{
+	struct gate *g = userdata;
+
+	if (!err)
+		gate_bundle_changed(&g->watch_bundle, bytes);
+}
+
+static int gate_ask_bundle(struct gate *g, struct error *err)
+{
+	int r = issuer_bundle(g->issuer, gate_bundle, g);
+
+	return r < 0 ? error_set(err, r, "ask for the trust bundle") : 0;
+}
+
 int gate_connect(struct gate **ret, const struct gate_config *config,
 		 const struct gate_events *events, void *userdata, struct error *err)
 {
@@ -246,6 +294,11 @@ int gate_connect(struct gate **ret, const struct gate_config *config,
 	if (r < 0)
 		return r;
 	r = gate_open(g, config, err);
+	/* By the daemon before; where it did not come to that, the bundle is the first one. A
+	 * change that it has not heard of is told once the authority is first asked. */
+	g->set_up = true;
+	if (r == 0)
+		r = gate_ask_bundle(g, err);
 	if (r == -ECONNREFUSED || r == -ENOENT)
 		return error_refuse(err, ERROR_UNAVAILABLE,
 				    "the gate of this virtual machine is gone");
@@ -259,22 +312,10 @@ int gate_connect(struct gate **ret, const struct gate_config *config,
 static void gate_set_up(void *userdata, const struct gate_bytes *bytes, const struct error *err)
 {
 	struct gate *g = userdata;
-	struct gatemsg m = { .type = GATEMSG_SETUP };
 	struct error why = ERROR_INIT;
-	int r = 0;
+	int r = bytes ? gate_send_setup(g, bytes, &why) : error_copy(&why, err);
 
-	if (bytes) {
-		m.setup.own_id = g->ids[GATE_NODE];
-		m.setup.peer_id = g->ids[GATE_GUEST];
-		m.setup.port = g->port;
-		m.setup.bundle = *bytes;
-		memcpy(m.setup.address, g->address, sizeof(g->address));
-		memcpy(m.setup.token, g->token, sizeof(g->token));
-		r = channel_send(&g->channel, &m, &why);
-		explicit_bzero(g->token, sizeof(g->token));
-	} else {
-		r = error_copy(&why, err);
-	}
+	g->set_up = r == 0;
 	if (r < 0)
 		gate_over(g, &why);
 }
@@ -355,6 +396,7 @@ struct gate *gate_free(struct gate *g)
 	issuer_forget(g->issuer, &g->needs[GATE_NODE]);
 	issuer_forget(g->issuer, &g->needs[GATE_GUEST]);
 	issuer_forget(g->issuer, g);
+	issuer_unwatch(&g->watch_bundle);
 	channel_done(&g->channel);
 	if (g->watched)
 		loop_child_done(&g->watch);

@@ -14,15 +14,15 @@
  * each a packet of a SOCK_SEQPACKET socket; on an enrolment connection the same messages follow
  * each other in the stream. Both ends check every length, text and number.
  *
- * The daemon and `nacre-gate ca`: CA, answered by CA_READY; then ISSUE as often as wanted, each
- * answered by ISSUED or DENIED with its request number. DENIED with number 0 is the answer to CA
- * and the last word.
+ * The daemon and `nacre-gate ca`: CA, answered by CA_READY with all roots, the oldest first; then
+ * ISSUE as often as wanted, each answered by ISSUED or DENIED with its request number. DENIED with
+ * number 0 is the answer to CA and the last word.
  *
  * SIGN is answered likewise, by SIGNED or DENIED: for users, and for the listener that they meet.
  *
- * The daemon and `nacre-gate front`: FRONT comes first, and REVOKED, the whole list, each time that
- * it changes; WANT is answered by SIGNED or DENIED; VISITOR says who is at the other end of the
- * socket that comes with it.
+ * The daemon and `nacre-gate front`: FRONT comes first, and again where the bundle has changed, and
+ * REVOKED, the whole list, each time that it changes; WANT is answered by SIGNED or DENIED; VISITOR
+ * says who is at the other end of the socket that comes with it.
  *
  * `nacre-gate metrics` says SCRAPE, with a socket through which the page is to come.
  *
@@ -35,13 +35,15 @@
  * LISTEN brings a socket that listens for it. WISH and PART are as those of nacre-svid.
  *
  * The daemon and a gate: the gate begins with STATE, and then tells
- * again what it has told a daemon before and what it waits for. SETUP comes once; FRAME and CONSOLE
- * as often as wanted; NEED is answered by ISSUED or DENIED; END ends the gate. A gate in a guest is
- * told by the frame BOOT, and nothing of this.
+ * again what it has told a daemon before and what it waits for. SETUP comes once, and again
+ * where the bundle has changed, of which alone it tells then; FRAME and CONSOLE as often as wanted;
+ * NEED is answered by ISSUED or DENIED; END ends the gate. A gate in a guest is told by the frame
+ * BOOT, and nothing of this.
  *
  * On an enrolment connection: the guest says KEY, the node answers with LIFE, the guest KEPT, and
- * the connection ends. The token in LIFE is for the next enrolment, should the certificate expire
- * before it was renewed.
+ * the connection ends. Behind the certificate in LIFE stands the bundle where it is another one
+ * than the guest has booted with. The token in LIFE is for the next enrolment, should the
+ * certificate expire before it was renewed.
  */
 
 #define GATEMSG_SIZE_MAX (72U * 1024)
@@ -104,6 +106,9 @@ enum gate_state {
 	GATE_STATE_COUNT
 };
 
+/* What becomes of the authority before it signs (identity/ca.h). */
+enum gate_ca_change { GATE_CA_KEEP, GATE_CA_ROTATE, GATE_CA_RETIRE, GATE_CA_CHANGE_COUNT };
+
 /* The owner of a certificate. */
 enum gate_whose { GATE_NODE, GATE_GUEST, GATE_WHOSE_COUNT };
 
@@ -122,9 +127,14 @@ struct gatemsg {
 		struct {
 			const char *domain; /* the trust domain */
 			const char *node;   /* it signs for the instances of this node */
+			uint32_t change;    /* enum gate_ca_change */
+			uint32_t given;     /* 1: its files are at the next descriptors */
+			uint64_t prepare;   /* seconds until a new authority signs for instances */
 		} ca;
 		struct {
 			struct gate_bytes bundle;
+			/* Seconds since 1970; 0: there is one authority. */
+			uint64_t rotated_at, active_at;
 		} ca_ready;
 		struct {
 			uint32_t request; /* not 0 */

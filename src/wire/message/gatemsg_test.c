@@ -22,8 +22,8 @@ static uint8_t big[GATE_CONSOLE_MAX + BOOTMSG_FRAME_MAX];
 	}
 
 static const struct gatemsg good[] = {
-	{ .type = GATEMSG_CA, .ca = { "nacre.local", "n1" } },
-	{ .type = GATEMSG_CA_READY, .ca_ready = { BYTES(3) } },
+	{ .type = GATEMSG_CA, .ca = { "nacre.local", "n1", GATE_CA_ROTATE, 1, 3600 } },
+	{ .type = GATEMSG_CA_READY, .ca_ready = { BYTES(3), 5, 6 } },
 	{ .type = GATEMSG_ISSUE, .issue = { 1, KEY, GUEST, 5, 6 } },
 	{ .type = GATEMSG_ISSUED, .issued = { 1, BYTES(2) } },
 	{ .type = GATEMSG_DENIED, .denied = { 0, "no" } },
