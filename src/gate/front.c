@@ -67,6 +67,7 @@ struct visitor {
 	struct stream *stream;
 	nsec_t since, left_at; /* left_at: when the daemon was seen to have hung up */
 	uint64_t not_after;
+	char *id; /* of a stream */
 	uint8_t serial[GATE_SERIAL_SIZE];
 	uint8_t root[CERT_DIGEST_SIZE]; /* that has signed its certificate */
 	uint8_t network[8];             /* of its address: whose it is */
@@ -233,6 +234,7 @@ static void visitor_free(struct visitor *v)
 		f->n_shaking--;
 	handshake_done(&v->handshake);
 	v->stream = stream_free(v->stream);
+	free(v->id);
 	free(v);
 	front_listen(f);
 }
@@ -268,6 +270,17 @@ static int visitor_introduce(const struct visitor *v, const struct tls_peer *pee
 	return 0;
 }
 
+/* As much as is left to the others afterwards (doc/decisions/shares-of-clients.md). */
+static bool front_has_room(const struct front *f, const char *id)
+{
+	const struct visitor *v;
+	unsigned n = 1;
+
+	list_for_each (v, (struct list *)(uintptr_t)&f->visitors, struct visitor, siblings)
+		n += str_eq(v->id, id);
+	return n + f->n_visitors <= FRONT_VISITORS_MAX;
+}
+
 static int visitor_pass_on(struct visitor *v, struct error *err)
 {
 	_cleanup_fd_ int plain = -1;
@@ -283,6 +296,13 @@ static int visitor_pass_on(struct visitor *v, struct error *err)
 	if (!cert_bundle_has(buf_data(&f->bundle), f->bundle.len, peer->root))
 		return error_refuse(err, ERROR_DENIED,
 				    "the authority of the certificate is retired");
+	if (!front_has_room(f, peer->id))
+		return error_refuse(err, ERROR_EXHAUSTED,
+				    "%.200s has as many connections as are left to all others",
+				    peer->id);
+	v->id = strdup(peer->id);
+	if (!v->id)
+		return error_set(err, -ENOMEM, "pass a connection on");
 	v->not_after = peer->not_after;
 	memcpy(v->serial, peer->serial, sizeof(v->serial));
 	memcpy(v->root, peer->root, sizeof(v->root));

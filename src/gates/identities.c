@@ -238,6 +238,22 @@ static void asking_signed(void *userdata, const struct gate_bytes *chain,
 	asking_end(a, NULL, err);
 }
 
+/* By the name of its kind alone; whether it is one, the authority says. */
+static bool identity_key_is_known(const struct gate_bytes *spki)
+{
+	static const uint8_t p256[] = { 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
+					0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
+					0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07 };
+	static const uint8_t ed25519[] = { 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70 };
+	static const size_t head = 2; /* of the sequence, which is shorter than 128 bytes */
+
+	return spki->len <= GATE_SPKI_MAX &&
+	       ((spki->len > head + sizeof(p256) &&
+		 memcmp(spki->data + head, p256, sizeof(p256)) == 0) ||
+		(spki->len > head + sizeof(ed25519) &&
+		 memcmp(spki->data + head, ed25519, sizeof(ed25519)) == 0));
+}
+
 static int wish_check(const struct identity_wish *w, struct error *err)
 {
 	if (!spiffe_user_is_valid(w->name))
@@ -248,7 +264,7 @@ static int wish_check(const struct identity_wish *w, struct error *err)
 	if (w->days < 1 || w->days > IDENTITY_DAYS_MAX)
 		return error_field(err, ERROR_INVALID, "days", "a certificate lives 1 to %d days",
 				   IDENTITY_DAYS_MAX);
-	if (w->spki.len == 0 || w->spki.len > GATE_SPKI_MAX)
+	if (!identity_key_is_known(&w->spki))
 		return error_field(
 			err, ERROR_INVALID, "public_key",
 			"a public key of P-256 or Ed25519 in DER (SubjectPublicKeyInfo), "

@@ -15,6 +15,7 @@ struct odd {
 	const char *san, *usage, *ext_usage, *constraints;
 	long from, until; /* seconds from now */
 	bool not_ed25519;
+	bool twice; /* the constraints */
 };
 
 static inline int odd_add(X509 *x, X509 *issuer, int nid, const char *value)
@@ -50,6 +51,7 @@ static inline int odd_make(struct cert *ret, const struct odd *odd, const struct
 	    X509_set_issuer_name(x, X509_get_subject_name(issuer)) != 1 ||
 	    odd_add(x, issuer, NID_basic_constraints, odd->constraints) < 0 ||
 	    odd_add(x, issuer, NID_key_usage, odd->usage) < 0 ||
+	    (odd->twice && odd_add(x, issuer, NID_basic_constraints, odd->constraints) < 0) ||
 	    odd_add(x, issuer, NID_ext_key_usage, odd->ext_usage) < 0 ||
 	    odd_add(x, issuer, NID_subject_alt_name, odd->san) < 0 ||
 	    odd_add(x, issuer, NID_authority_key_identifier, "keyid:always") < 0 ||

@@ -185,7 +185,10 @@ static void others_are_refused(void)
 		struct odd odd;
 		const char *san, *why, *told;
 		long from, until;
+		bool twice;
 	} cases[] = {
+		/* A client of OpenSSL's offers it without a look. */
+		{ .twice = true, .why = "its certificate", .told = "" },
 		{ .from = -600, .until = -1, .why = "expired", .told = "has expired" },
 		{ .from = 300, .until = 600, .why = "not yet valid", .told = "not valid yet" },
 		{ .san = "critical,URI:" NODE, .why = "no user of", .told = "not that of a user" },
@@ -204,6 +207,7 @@ static void others_are_refused(void)
 		struct odd odd = fine;
 		struct cert bad = { .len = 0 };
 
+		odd.twice = cases[i].twice;
 		odd.san = cases[i].san ? cases[i].san : fine.san;
 		odd.from = cases[i].until ? cases[i].from : fine.from;
 		odd.until = cases[i].until ? cases[i].until : fine.until;

@@ -106,6 +106,27 @@ int verify_name(X509 *x, const char *id, struct error *err)
 	return 0;
 }
 
+/* OpenSSL reads what no rule of DER allows, and holds the signature against the bytes as they came:
+ * one certificate could then be written in two ways. */
+static int verify_canonical(X509 *leaf, struct error *err)
+{
+	_cleanup_(X509_free_p) X509 *copy = X509_dup(leaf);
+	unsigned char *was = NULL, *is = NULL;
+	int len_was, len_is, r = 0;
+
+	len_was = i2d_X509(leaf, &was);
+	if (copy)
+		(void)i2d_re_X509_tbs(copy, NULL);
+	len_is = copy ? i2d_X509(copy, &is) : -1;
+	if (len_was <= 0 || len_is <= 0)
+		r = openssl_error(err, -ENOMEM, "read a certificate again");
+	else if (len_was != len_is || memcmp(was, is, (size_t)len_was) != 0)
+		r = error_refuse(err, ERROR_DENIED, "its certificate is not in DER");
+	OPENSSL_free(was);
+	OPENSSL_free(is);
+	return r;
+}
+
 /* The chain, and what both kinds of leaves have in common. */
 static int verify_chain(X509_STORE_CTX *ctx, struct error *err)
 {
@@ -121,6 +142,8 @@ static int verify_chain(X509_STORE_CTX *ctx, struct error *err)
 				    X509_verify_cert_error_string(X509_STORE_CTX_get_error(ctx)));
 	if (sk_X509_num(X509_STORE_CTX_get0_chain(ctx)) != VERIFY_CHAIN_LEN)
 		return error_refuse(err, ERROR_DENIED, "its certificate is none of a CA's");
+	if (verify_canonical(leaf, err) < 0)
+		return -EACCES;
 	return verify_usage(leaf, err);
 }
 
