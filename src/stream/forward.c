@@ -133,6 +133,13 @@ static void pair_connect(struct pair *p, int why)
 	pair_refuse(p, why < 0 ? strerror(-why) : "nothing can be connected to");
 }
 
+/* Of a socket that is connected. What has come from the client goes out when it can be written. */
+static void pair_begin(struct pair *p)
+{
+	p->state = PAIR_OPEN;
+	loop_fd_init(&p->source, p->forward->config.loop, p->fds[p->at], LOOP_WRITE, p->on_fd);
+}
+
 static void pair_dialled(void *userdata, struct dial *d)
 {
 	struct pair *p = userdata;
@@ -144,17 +151,23 @@ static void pair_dialled(void *userdata, struct dial *d)
 	}
 	for (int i = 0; i < DIAL_COUNT; i++)
 		p->fds[i] = TAKE_FD(d->fds[i]);
-	pair_connect(p, 0);
+	if (d->connected)
+		pair_begin(p);
+	else
+		pair_connect(p, 0);
 }
 
 static void pair_dial(struct pair *p)
 {
 	p->state = PAIR_DIALLING;
 	p->dial = dial_new(pair_dialled, p);
-	if (p->dial)
-		p->forward->config.dial(p->forward->config.userdata, p->dial);
-	else
+	if (!p->dial) {
 		pair_refuse(p, strerror(ENOMEM));
+		return;
+	}
+	p->dial->loop = p->forward->config.loop;
+	p->dial->port = p->port;
+	p->forward->config.dial(p->forward->config.userdata, p->dial);
 }
 
 static void pair_connected(struct pair *p)

@@ -11,6 +11,8 @@ import grpc
 import host
 import machines
 import nacre_test
+import spdy
+from cri_streams import StreamsTest
 from machines import load_tests  # noqa: F401
 from nacre_test import until
 
@@ -182,6 +184,33 @@ class OneMachine(Machines):
         client = self.begin(self.pod, "client")
         until(lambda: "pong" in self.ask(client, "nc 127.0.0.1 90 </dev/null"), what="the other one answers")
 
+    def test_ports(self):
+        one = self.begin(self.pod, "one", "sh", "-c", StreamsTest.SERVER)
+        listens = lambda: re.search(r":0050 \S+ 0A ", self.ask(one, "cat /proc/net/tcp /proc/net/tcp6"))
+        until(listens, what="it listens")
+        c = spdy.Connection(self.api.PortForward(cri.PortForwardRequest(pod_sandbox_id=self.pod)).url, protocols=("portforward.k8s.io",))
+        big = os.urandom(1 << 20)
+        for n in range(2):
+            data, error = StreamsTest.pair(c, 80, n)
+            c.send(data, b"hello\n")
+            self.assertTrue(c.until(lambda d=data: b"got hello\n" in c.received.get(d, b"")))
+            for at in range(0, len(big), 1 << 16):
+                c.send(data, big[at:at + (1 << 16)])
+            c.send(data, b"", fin=True)
+            self.assertTrue(c.until(lambda d=data, e=error: {d, e} <= c.ended))
+            self.assertEqual((True, b""), (c.received[data] == b"got hello\n" + big, c.received.get(error, b"")))
+            until(listens, what="it listens again")
+        # A port where nobody listens is told so, and the others go on.
+        data, error = StreamsTest.pair(c, 81, "x")
+        self.assertTrue(c.until(lambda: {data, error} <= c.ended))
+        self.assertIn(b"the port 81 of the pod: port 81: Connection refused", c.received[error])
+        # A client that goes takes its connection along.
+        data, _ = StreamsTest.pair(c, 80, "y")
+        c.send(data, b"again\n")
+        self.assertTrue(c.until(lambda: b"got again\n" in c.received.get(data, b"")))
+        c.close()
+        until(listens, what="its connection is gone")
+
     def test_a_sysctl_that_its_kernel_lacks(self):
         bad = {"linux": cri.LinuxPodSandboxConfig(sysctls={"net.ipv4.no_such_name": "1"})}
         self.refused(Code.FAILED_PRECONDITION, "net.ipv4.no_such_name", self.run_sandbox, "bad", **bad)
@@ -225,6 +254,18 @@ class OneMachine(Machines):
             self.assertLessEqual(set(values), set(names))
             # What is not known is not said.
             self.assertNotIn("container_memory_mapped_file", values)
+
+    def test_users(self):
+        """What the kernel of the machine says, also to a daemon that comes later."""
+        context = cri.LinuxContainerSecurityContext(run_as_user=cri.Int64Value(value=1000), run_as_group=cri.Int64Value(value=2000),
+                                                    supplemental_groups=[1234, 50000])
+        one = self.begin(self.pod, "one", linux=cri.LinuxContainerConfig(security_context=context))
+        users = lambda: self.status(one).user.linux
+        known = lambda: (users().uid, users().gid, sorted(users().supplemental_groups)) == (1000, 2000, [1234, 2000, 50000])
+        until(known, what="its user is known")
+        self.assertEqual("1000 2000 1234 50000", self.ask(one, "echo $(id -u) $(id -G)").strip())
+        self.node.restart()
+        until(known, what="its user is known again")
 
     # ---- volumes ----
 

@@ -25,6 +25,7 @@ struct keeper;
 struct keeper_attach;
 struct keeper_exec;
 struct keeper_log;
+struct process_identity;
 
 /* The visible state of a container; valid during a callback or until the loop turns. */
 struct container_view {
@@ -33,6 +34,7 @@ struct container_view {
 	const char *name;
 	const char *cell_dir, *dir; /* of their groups, below the layer's and the cell's */
 	struct container_status status;
+	const struct process_identity *user; /* NULL: not told */
 };
 
 /* Limits; past one of them the answer is ERROR_EXHAUSTED. */

@@ -7,10 +7,12 @@
 
 #include "api/cri.pb-c.h"
 #include "base/file/fd.h"
+#include "base/memory/list.h"
 #include "base/text/id.h"
 #include "base/text/str.h"
 #include "cri/sandbox/find.h"
 #include "cri/services.h"
+#include "cri/streams/relay.h"
 #include "net/port/sockets.h"
 #include "pod/networks/netns.h"
 #include "pod/workload/workload.h"
@@ -23,7 +25,8 @@
 /* A client's, for one sandbox. */
 struct forwarding {
 	struct cri_runtime_service *service;
-	char id[ID_SIZE]; /* of the sandbox */
+	char id[ID_SIZE];   /* of the sandbox */
+	struct list relays; /* where it has a kernel of its own */
 	size_t n_ports;
 	uint16_t ports[];
 };
@@ -58,14 +61,19 @@ static int forward_find(const struct cri_runtime_service *s, const char *id, str
 	if ((*ret)->state != WORKLOAD_RUNNING || !(*ret)->instance)
 		return error_refuse(err, ERROR_PRECONDITION, "the sandbox %s is not ready",
 				    (*ret)->id);
-	if (instance_is_remote((*ret)->instance))
-		return error_field(err, ERROR_UNSUPPORTED, "pod_sandbox_id",
-				   "ports of a pod with a kernel of its own cannot be forwarded "
-				   "yet");
 	return 0;
 }
 
-static int forward_begin(const struct forwarding *f, struct dial *d, struct error *err)
+static int forward_relay(struct forwarding *f, struct workload *of, struct dial *d,
+			 struct error *err)
+{
+	struct peer *peer = workload_peer(of);
+
+	return peer ? relay_open(&f->relays, peer, d, err)
+		    : error_refuse(err, ERROR_UNAVAILABLE, "the keeper of %s is gone", of->path);
+}
+
+static int forward_begin(struct forwarding *f, struct dial *d, struct error *err)
 {
 	struct forward_work *w;
 	struct workload *of;
@@ -73,6 +81,8 @@ static int forward_begin(const struct forwarding *f, struct dial *d, struct erro
 
 	if (r < 0)
 		return r;
+	if (instance_is_remote(of->instance))
+		return forward_relay(f, of, d, err);
 	fd = netns_open(of, err);
 	if (fd < 0)
 		return fd;
@@ -94,7 +104,10 @@ static void forward_dial(void *userdata, struct dial *d)
 
 static void forward_gone(void *userdata)
 {
-	free(userdata);
+	struct forwarding *f = userdata;
+
+	relays_free(&f->relays);
+	free(f);
 }
 
 /* ---- the call ---- */
@@ -119,6 +132,7 @@ static int forward_offer(struct cri_runtime_service *s, const Runtime__V1__PortF
 	if (!f)
 		return error_set(err, -ENOMEM, "forward ports");
 	f->service = s;
+	list_init(&f->relays);
 	f->n_ports = q->n_port;
 	for (size_t i = 0; i < q->n_port; i++)
 		f->ports[i] = (uint16_t)q->port[i];

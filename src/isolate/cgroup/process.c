@@ -42,15 +42,24 @@ static bool process_is_in(int proc_fd, const char *group)
 	return strncmp(line, group, len) == 0 && (line[len] == '\n' || line[len] == '/');
 }
 
-int process_open(pid_t pid, const char *group)
+static int process_open_any(pid_t pid)
 {
-	_cleanup_fd_ int fd = -1;
 	char name[32];
+	int fd;
 
 	(void)str_printf(name, sizeof(name), "/proc/%d", (int)pid);
 	fd = sysio_openat(AT_FDCWD, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
+	return fd;
+}
+
+int process_open(pid_t pid, const char *group)
+{
+	_cleanup_fd_ int fd = process_open_any(pid);
+
+	if (fd < 0)
+		return fd;
 	return process_is_in(fd, group) ? TAKE_FD(fd) : -ESRCH;
 }
 
@@ -122,10 +131,10 @@ static int process_effective(const char *text, const char *key, unsigned *ret)
 	return 0;
 }
 
-int process_identity(pid_t pid, const char *group, struct process_identity *ret)
+static int process_read_identity(int proc_fd, struct process_identity *ret)
 {
-	_cleanup_fd_ int fd = process_open(pid, group);
-	_cleanup_str_ char *text = fd < 0 ? NULL : process_text(fd, "status", PROCESS_FILE_MAX);
+	_cleanup_str_ char *text =
+		proc_fd < 0 ? NULL : process_text(proc_fd, "status", PROCESS_FILE_MAX);
 	const char *groups = text ? strstr(text, "\nGroups:") : NULL;
 
 	*ret = (struct process_identity){ .n_groups = 0 };
@@ -145,6 +154,20 @@ int process_identity(pid_t pid, const char *group, struct process_identity *ret)
 		groups = at;
 	}
 	return 0;
+}
+
+int process_identity(pid_t pid, const char *group, struct process_identity *ret)
+{
+	_cleanup_fd_ int fd = process_open(pid, group);
+
+	return process_read_identity(fd, ret);
+}
+
+int process_identity_of_child(pid_t pid, struct process_identity *ret)
+{
+	_cleanup_fd_ int fd = process_open_any(pid);
+
+	return process_read_identity(fd, ret);
 }
 
 /* Arguments end with NUL each. What is no text becomes '?', so that it is a string of the API. */

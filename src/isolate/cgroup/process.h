@@ -49,6 +49,8 @@ struct process_identity {
 	size_t n_groups;
 };
 int process_identity(pid_t pid, const char *group, struct process_identity *ret);
+/* The same of a child that was not reaped: its pid is no other process's. */
+int process_identity_of_child(pid_t pid, struct process_identity *ret);
 /* O_PATH descriptor of the root directory of such a process. */
 int process_open_root(pid_t pid, const char *group);
 

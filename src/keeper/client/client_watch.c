@@ -88,6 +88,7 @@ static void client_tell(struct keeper_client *client,
 {
 	const struct peer_events *events = client->events;
 	void *userdata = client->events_userdata;
+	struct process_identity user;
 	struct container_view view;
 
 	/* A message says one thing: after an event the peer may be gone. */
@@ -95,8 +96,12 @@ static void client_tell(struct keeper_client *client,
 		events->on_synced(userdata);
 	else if (change->child && !change->child->alive)
 		events->on_child_end(userdata, change->child->name, change->child->reason);
-	else if (convert_view(&view, change->container) == 0)
+	else if (convert_view(&view, change->container) == 0) {
+		if (change->container->user &&
+		    convert_identity(&user, change->container->user) == 0)
+			view.user = &user;
 		events->on_container(userdata, &view);
+	}
 }
 
 static void client_on_change(struct rpc_stream *stream, const uint8_t *data, size_t len,

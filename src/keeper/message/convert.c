@@ -37,6 +37,27 @@ void convert_status(Nacre__Instance__V1__ContainerStatus *to, const struct conta
 	to->group = view->status.group;
 }
 
+void convert_user(Nacre__Instance__V1__ContainerUser *to, const struct process_identity *from)
+{
+	nacre__instance__v1__container_user__init(to);
+	to->uid = from->uid;
+	to->gid = from->gid;
+	to->groups = (uint32_t *)(uintptr_t)from->groups;
+	to->n_groups = from->n_groups;
+}
+
+int convert_identity(struct process_identity *to, const Nacre__Instance__V1__ContainerUser *from)
+{
+	if (from->n_groups > PROCESS_GROUPS_MAX)
+		return -EPROTO;
+	*to = (struct process_identity){ .uid = from->uid,
+					 .gid = from->gid,
+					 .n_groups = from->n_groups };
+	for (size_t i = 0; i < from->n_groups; i++)
+		to->groups[i] = from->groups[i];
+	return 0;
+}
+
 int convert_view(struct container_view *to, const Nacre__Instance__V1__ContainerStatus *from)
 {
 	if (!from || from->state >= CONTAINER_STATE_COUNT)

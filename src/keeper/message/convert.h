@@ -6,6 +6,7 @@
 #include "base/log/error.h"
 #include "cell/layer/keeper.h"
 #include "cell/spec.h"
+#include "isolate/cgroup/process.h"
 
 /*
  * The only place where a message of nacre.instance.v1 meets a word of the domain. Nothing is copied
@@ -24,7 +25,10 @@ struct arena;
 char *convert_str(const char *s);
 
 void convert_status(Nacre__Instance__V1__ContainerStatus *to, const struct container_view *view);
-/* -EPROTO for a state that this version does not know. */
+void convert_user(Nacre__Instance__V1__ContainerUser *to, const struct process_identity *from);
+/* A copy. -EPROTO for more groups than PROCESS_GROUPS_MAX. */
+int convert_identity(struct process_identity *to, const Nacre__Instance__V1__ContainerUser *from);
+/* Without its user. -EPROTO for a state that this version does not know. */
 int convert_view(struct container_view *to, const Nacre__Instance__V1__ContainerStatus *from);
 
 void convert_start_request(Nacre__Instance__V1__StartRequest *to, const struct cell_spec *cell,

@@ -16,6 +16,7 @@
 #include "keeper/nested/spawning.h"
 #include "keeper/server/attach.h"
 #include "keeper/server/copying.h"
+#include "keeper/server/dialing.h"
 #include "keeper/server/disks.h"
 #include "keeper/server/exec.h"
 #include "keeper/server/files.h"
@@ -52,6 +53,7 @@ struct keeper_server {
 	struct lates lates;
 	struct disks disks;
 	struct copying copying;
+	struct dialing dialing;
 	struct groups groups;
 	struct files files;
 	struct hosts hosts;
@@ -68,18 +70,12 @@ struct keeper_server {
 
 static void server_on_container(void *userdata, const struct container_view *view, bool removed)
 {
-	Nacre__Instance__V1__WatchResponse change;
-	Nacre__Instance__V1__ContainerStatus status;
 	struct keeper_server *s = userdata;
 
-	nacre__instance__v1__watch_response__init(&change);
 	/* Who asked for the removal knows of it, and who asked for a start waits for its answer: a
 	 * change less, at a moment at which the processor is wanted for the start. */
-	if (removed || view->status.state == CONTAINER_STARTING)
-		return;
-	convert_status(&status, view);
-	change.container = &status;
-	watchers_tell(&s->watchers, &change);
+	if (!removed && view->status.state != CONTAINER_STARTING)
+		watchers_tell_container(&s->watchers, view);
 }
 
 static void server_on_child_end(void *userdata, const char *name, const char *reason)
@@ -204,13 +200,10 @@ static void snapshot_tell(struct server_snapshot *snapshot,
 
 static void snapshot_container(void *userdata, const struct container_view *view)
 {
-	Nacre__Instance__V1__WatchResponse change;
-	Nacre__Instance__V1__ContainerStatus status;
+	const struct server_snapshot *snapshot = userdata;
 
-	nacre__instance__v1__watch_response__init(&change);
-	convert_status(&status, view);
-	change.container = &status;
-	snapshot_tell(userdata, &change);
+	if (snapshot->watchers->n == snapshot->n_watchers)
+		watcher_tell_container(snapshot->to, view);
 }
 
 static void snapshot_child(void *userdata, const char *name, int64_t pid, const char *reason)
@@ -488,6 +481,7 @@ SERVER_GIVES(put_link, links, links_put)
 SERVER_GIVES(put_disk, given, given_put)
 SERVER_GIVES(copy_from, copying, copying_from)
 SERVER_GIVES(copy_to, copying, copying_to)
+SERVER_GIVES(dial, dialing, dialing_dial)
 
 static void server_write_stdin(struct rpc_call *call, const ProtobufCMessage *message,
 			       void *userdata)
@@ -630,6 +624,7 @@ static void server_shutdown(struct rpc_call *call, const ProtobufCMessage *messa
 /* `input`, of Exec and Attach alike. */
 #define INPUT_FIELD 12
 #define ACK_FIELD 3
+#define DATA_FIELD 2
 
 #define BIDI(n, lower, later, fn)                                                                  \
 	{                                                                                          \
@@ -650,6 +645,7 @@ static const struct rpc_method server_methods[] = {
 	BIDI("Exec", exec, INPUT_FIELD, server_exec),
 	BIDI("Attach", attach, INPUT_FIELD, server_attach),
 	BIDI("Logs", logs, ACK_FIELD, server_logs),
+	BIDI("Dial", dial, DATA_FIELD, server_dial),
 	{ .name = "CopyFrom",
 	  .input = &nacre__v1__copy_from_request__descriptor,
 	  .output = &nacre__v1__copy_from_response__descriptor,
@@ -718,6 +714,7 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 		return error_set(err, -ENOMEM, "make the keeper");
 	s->config = *config;
 	watchers_init(&s->watchers);
+	s->watchers.with_users = config->in_guest;
 	children_init(&s->children, &(struct children_config){
 					    .child = {
 						    .loop = config->loop,
@@ -740,6 +737,7 @@ int keeper_server_new(struct keeper_server **ret, const struct keeper_server_con
 	if (r < 0)
 		return error_set(err, r, "make the keeper");
 	s->copying = (struct copying){ .loop = config->loop, .keeper = s->keeper };
+	s->dialing.loop = config->loop;
 	lates_init(&s->lates, config->loop, &s->tokens, s->keeper, server_started);
 	disks_init(&s->disks, config->loop, s->keeper, config->keeper.shm_parent_fd, config->disks,
 		   server_started);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory/arena.h"
+#include "keeper/message/convert.h"
 #include "rpc/server/server.h"
 
 struct watcher {
@@ -152,6 +153,44 @@ void watchers_tell(struct watchers *all, const Nacre__Instance__V1__WatchRespons
 
 	list_for_each (w, &all->list, struct watcher, link)
 		watcher_tell(w, change);
+}
+
+/* ---- containers ---- */
+
+struct watch_status {
+	Nacre__Instance__V1__WatchResponse change;
+	Nacre__Instance__V1__ContainerStatus status;
+	Nacre__Instance__V1__ContainerUser user;
+	struct process_identity identity;
+};
+
+static void watch_convert(const struct watchers *all, struct watch_status *to,
+			  const struct container_view *view)
+{
+	nacre__instance__v1__watch_response__init(&to->change);
+	convert_status(&to->status, view);
+	to->change.container = &to->status;
+	if (!all->with_users || view->status.state != CONTAINER_RUNNING ||
+	    process_identity_of_child((pid_t)view->status.pid, &to->identity) < 0)
+		return;
+	convert_user(&to->user, &to->identity);
+	to->status.user = &to->user;
+}
+
+void watcher_tell_container(struct watcher *w, const struct container_view *view)
+{
+	struct watch_status told;
+
+	watch_convert(w->all, &told, view);
+	watcher_tell(w, &told.change);
+}
+
+void watchers_tell_container(struct watchers *all, const struct container_view *view)
+{
+	struct watch_status told;
+
+	watch_convert(all, &told, view);
+	watchers_tell(all, &told.change);
 }
 
 void watchers_finish(struct watchers *all)

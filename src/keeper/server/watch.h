@@ -2,6 +2,8 @@
 #ifndef NACRE_KEEPER_WATCH_H
 #define NACRE_KEEPER_WATCH_H
 
+#include <stdbool.h>
+
 #include "api/instance.pb-c.h"
 #include "base/memory/list.h"
 
@@ -14,12 +16,14 @@
 #define WATCH_QUEUE_MAX 256
 #define WATCHERS_MAX 16
 
+struct container_view;
 struct rpc_call;
 struct watcher;
 
 struct watchers {
 	struct list list;
 	size_t n;
+	bool with_users; /* who watches cannot see for itself whom a container runs as */
 };
 
 void watchers_init(struct watchers *w);
@@ -28,6 +32,9 @@ void watchers_init(struct watchers *w);
 struct watcher *watchers_add(struct watchers *all, struct rpc_call *call);
 void watcher_tell(struct watcher *w, const Nacre__Instance__V1__WatchResponse *change);
 void watchers_tell(struct watchers *all, const Nacre__Instance__V1__WatchResponse *change);
+/* The state of a container, to one or to all. */
+void watcher_tell_container(struct watcher *w, const struct container_view *view);
+void watchers_tell_container(struct watchers *all, const struct container_view *view);
 /* Ends every stream with OK. */
 void watchers_finish(struct watchers *all);
 

@@ -82,6 +82,8 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 	/* It has not ended before its log was taken. */
 	if (c->workload->adopted && instance_is_remote(i))
 		remote_follow_log(&all->config, c);
+	if (view->user)
+		pod_container_tell_identity(c, view->user);
 	pod_container_update(c, &view->status);
 	if (is_new && c->status.state == CONTAINER_RUNNING && !instance_is_remote(i))
 		pause_look(c);

@@ -227,6 +227,16 @@ static unsigned identity_inside(const struct isolate_ids *ids, unsigned first, u
 	return isolate_ids_are_set(ids) && id - first < ids->count ? id - first : id;
 }
 
+void pod_container_tell_identity(struct pod_container *c, const struct process_identity *told)
+{
+	struct process_identity *identity = c->identity ?: malloc(sizeof(*identity));
+
+	if (identity)
+		*identity = *told;
+	/* Without memory it is not known, as before. */
+	c->identity = identity;
+}
+
 const struct process_identity *pod_container_identity(struct pod_container *c)
 {
 	pid_t pid = c->identity ? 0 : pod_container_pid(c);

@@ -420,6 +420,8 @@ pid_t pod_container_pid_told(struct pod_container *c);
  * own user namespace; NULL: it did not run then, or could not be read. Of a container that does not
  * run again. */
 const struct process_identity *pod_container_identity(struct pod_container *c);
+/* Its keeper has told it, since its kernel is another. */
+void pod_container_tell_identity(struct pod_container *c, const struct process_identity *told);
 
 /* The paths of the groups of a cell's workload and of a container below base_fd, where group is
  * that of the instance ("." : base_fd is it). -ENAMETOOLONG. */
