@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 
@@ -34,6 +35,8 @@ class Machines(nacre_test.NodeTest):
     @classmethod
     def prepare(cls):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        # The devices of this network namespace, in the place of the host's.
+        subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], check=True)
         machines.build_set(cls.node)
         cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
         # The first one on a network has the daemon open its sockets.
@@ -240,6 +243,18 @@ class OneMachine(Machines):
         listed = self.api.ListContainerStats(cri.ListContainerStatsRequest()).stats
         self.assertEqual([one], [c.attributes.id for c in listed])
         self.remove(two)
+        # What is sent to a pod is what it receives, and it answers that nobody listens.
+        before = pod.linux.network.default_interface
+        self.assertEqual("eth0", before.name)
+        address = self.sandbox(self.pod).network.ip
+
+        def has_come():
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                s.sendto(b"x" * 1000, (address, 9))
+            pod = self.api.PodSandboxStats(cri.PodSandboxStatsRequest(pod_sandbox_id=self.pod)).stats
+            now = pod.linux.network.default_interface
+            return now.rx_bytes.value >= before.rx_bytes.value + 1000 and now.tx_bytes.value > before.tx_bytes.value
+        until(has_come, what="a packet was received and answered")
 
     def test_metrics(self):
         one = self.begin(self.pod, "one")
