@@ -2,11 +2,11 @@
 """What sandboxes and containers use, by Kubernetes' interface."""
 import socket
 import subprocess
-import tempfile
 import unittest
 
 import grpc
 
+import host
 import nacre_test
 
 cri, cri_grpc = nacre_test.pb["cri_pb2"], nacre_test.pb["cri_pb2_grpc"]
@@ -19,12 +19,7 @@ class Stats(nacre_test.NodeTest):
     @classmethod
     def prepare(cls):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        # The devices of this network namespace, in the place of the host's.
-        with tempfile.TemporaryDirectory() as folder:
-            subprocess.run(["mount", "-t", "sysfs", "sysfs", folder], check=True)
-            for name in ("class", "devices"):
-                subprocess.run(["mount", "--bind", f"{folder}/{name}", f"/sys/{name}"], check=True)
-            subprocess.run(["umount", folder], check=True)
+        host.show_own_devices()
         cls.node.cli("run", "-d", "--name", "first", "busybox", "sleep", "1000")
         cls.node.clear()
 

@@ -35,8 +35,7 @@ class Machines(nacre_test.NodeTest):
     @classmethod
     def prepare(cls):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        # The devices of this network namespace, in the place of the host's.
-        subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], check=True)
+        host.show_own_devices()
         machines.build_set(cls.node)
         cls.node.cli("run", "--kind", "vm", "--rm", "busybox", "true")
         # The first one on a network has the daemon open its sockets.

@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import tempfile
 import time
 
 
@@ -123,6 +125,15 @@ def leads_its_group(pid):
     group = read(f"/proc/{pid}/cgroup")
     parent = re.search(r"^PPid:\s*(\d+)", read(f"/proc/{pid}/status"), re.M)
     return bool(group and parent) and read(f"/proc/{parent.group(1)}/cgroup") != group
+
+
+def show_own_devices():
+    """Has /sys tell of the network devices of this network namespace, in the place of the host's, and for the rest of what it did."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["mount", "-t", "sysfs", "sysfs", folder], check=True)
+        for name in ("class", "devices"):
+            subprocess.run(["mount", "--bind", f"{folder}/{name}", f"/sys/{name}"], check=True)
+        subprocess.run(["umount", folder], check=True)
 
 
 def links():
