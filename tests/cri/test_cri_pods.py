@@ -4,6 +4,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -203,6 +204,36 @@ class Pods(nacre_test.NodeTest):
         self.stop_sandbox(first)
         self.refused(Code.ALREADY_EXISTS, "count the attempt up", self.run_sandbox, "again")
         self.assertNotEqual(first, self.run_sandbox("again", attempt=1))
+
+    def unread(self):
+        """Bytes in the queues of the daemon's connections."""
+        rows = subprocess.run(["ss", "-xnH"], check=True, capture_output=True, text=True).stdout.splitlines()
+        return sum(int(row.split()[2]) for row in rows if f" {self.node.socket} " in row and "ESTAB" in row)
+
+    def at_once(self, name, request):
+        """The answers to eight of them, which the daemon reads together."""
+        os.kill(self.node.pid, signal.SIGSTOP)
+        try:
+            calls = [getattr(self.api, name).future(request) for _ in range(8)]
+            until(lambda: self.unread() >= 8 * request.ByteSize(), what="all are written")
+        finally:
+            os.kill(self.node.pid, signal.SIGCONT)
+        return [call.result() for call in calls]
+
+    def test_the_same_calls_at_once_make_one(self):
+        config = self.config("twice")
+        pod, = {answer.pod_sandbox_id for answer in self.at_once("RunPodSandbox", cri.RunPodSandboxRequest(config=config))}
+        # With mounts, which take a thread's turn.
+        one = cri.ContainerConfig(metadata=cri.ContainerMetadata(name="one"), image=cri.ImageSpec(image="busybox"),
+                                  command=["sleep", "1000"], mounts=[cri.Mount(host_path=self.logs, container_path="/logs"),
+                                          cri.Mount(container_path="/img", image=cri.ImageSpec(image="busybox"), readonly=True)])
+        request = cri.CreateContainerRequest(pod_sandbox_id=pod, config=one, sandbox_config=config)
+        container, = {answer.container_id for answer in self.at_once("CreateContainer", request)}
+        self.start(container)
+        for name, key, value in (("StopContainer", "container_id", container),
+                                 ("RemoveContainer", "container_id", container), ("StopPodSandbox", "pod_sandbox_id", pod),
+                                 ("RemovePodSandbox", "pod_sandbox_id", pod)):
+            self.at_once(name, getattr(cri, name + "Request")(**{key: value}))
 
     def test_what_is_wrong_is_named(self):
         self.refused(Code.INVALID_ARGUMENT, "config.metadata: required", self.api.RunPodSandbox,

@@ -101,23 +101,6 @@ static int create_find(struct container_call *h, struct workload **ret,
 				       (*ret)->path);
 }
 
-static void create_opened(void *userdata, const struct volumes_opened *opened)
-{
-	struct container_call *h = userdata;
-	struct workload_spec whole = { .containers = &h->spec, .n_containers = 1 };
-	const Runtime__V1__RunPodSandboxRequest *pod;
-	struct error err = ERROR_INIT;
-	struct workload *w;
-	int r = create_find(h, &w, &pod, &err);
-
-	if (r == 0) {
-		volumes_call_take(&whole, opened);
-		r = create_now(h, w, pod, &err);
-	}
-	if (r < 0)
-		rpc_call_fail(h->call, &err);
-}
-
 /* The container with this metadata: a call that is made again, as its answer was lost, finds it. */
 static struct pod_container *create_find_same(struct arena *a, const struct workload *w,
 					      const Runtime__V1__ContainerConfig *config)
@@ -145,6 +128,29 @@ static int create_again(struct container_call *h, struct pod_container *c, struc
 			   "the container %s has this name and attempt, and is %s; remove it, or "
 			   "count the attempt up",
 			   c->id, pod_container_state_word(c));
+}
+
+static void create_opened(void *userdata, const struct volumes_opened *opened)
+{
+	struct container_call *h = userdata;
+	struct workload_spec whole = { .containers = &h->spec, .n_containers = 1 };
+	const Runtime__V1__RunPodSandboxRequest *pod;
+	struct error err = ERROR_INIT;
+	struct pod_container *c = NULL;
+	struct workload *w;
+	int r = create_find(h, &w, &pod, &err);
+
+	/* The same call may have come again meanwhile. */
+	if (r == 0)
+		c = create_find_same(rpc_call_arena(h->call), w, h->request->config);
+	if (c) {
+		r = create_again(h, c, &err);
+	} else if (r == 0) {
+		volumes_call_take(&whole, opened);
+		r = create_now(h, w, pod, &err);
+	}
+	if (r < 0)
+		rpc_call_fail(h->call, &err);
 }
 
 static int create_specified(struct container_call *h, struct workload *w,
