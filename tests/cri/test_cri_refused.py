@@ -52,6 +52,13 @@ class Refused(nacre_test.NodeTest):
         said = self.assertFails(code, call)
         self.assertTrue(said.startswith(field + ": "), said)
 
+    def test_checkpoints(self):
+        """A kubelet, and its own tests, take a runtime without them for one that lacks the call by this code and these words."""
+        for name in ("CheckpointContainer", "CheckpointPod", "RestorePod"):
+            call = self.node.channel.unary_unary(f"/runtime.v1.RuntimeService/{name}", bytes, bytes)
+            said = self.assertFails(Code.UNIMPLEMENTED, lambda c=call: c(b""))
+            self.assertEqual(f"unknown method {name} for service runtime.v1.RuntimeService", said)
+
     def test_sandboxes(self):
         def own(**more):
             return {"linux": cri.LinuxPodSandboxConfig(**more)}

@@ -223,6 +223,21 @@ void call_fail_send(struct rpc_call *c, int r)
 	call_fail(c, &err);
 }
 
+/* In the words of other servers: who asks for what is new looks for them, beside the code. */
+void call_fail_unknown(struct rpc_call *c)
+{
+	const char *path = c->head.path ?: "", *slash = strrchr(path, '/');
+	struct error err = ERROR_INIT;
+
+	if (path[0] == '/' && slash > path)
+		(void)error_refuse(&err, ERROR_UNSUPPORTED,
+				   "unknown method %.100s for service %.*s", slash + 1,
+				   (int)MIN(slash - path - 1, (ptrdiff_t)100), path + 1);
+	else
+		(void)error_refuse(&err, ERROR_UNSUPPORTED, "unknown method %.200s", path);
+	call_fail(c, &err);
+}
+
 void call_refuse_error(struct rpc_call *c, const struct error *err)
 {
 	c->busy++;

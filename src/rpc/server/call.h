@@ -135,6 +135,8 @@ void call_end(struct rpc_call *c, enum rpc_code code, const char *message);
 void call_end_error(struct rpc_call *c, enum rpc_code code, const struct error *err);
 void call_fail(struct rpc_call *c, const struct error *err);
 void call_fail_send(struct rpc_call *c, int r);
+/* Of a method that is not served. */
+void call_fail_unknown(struct rpc_call *c);
 /* The client hears no more than this; the holder of the call is told as of a lost client. */
 void call_refuse(struct rpc_call *c, enum rpc_code code, const char *message);
 void call_refuse_error(struct rpc_call *c, const struct error *err);

@@ -214,11 +214,8 @@ static void server_open_call(struct call_host *h, struct rpc_call *c)
 	if (!str_empty(c->head.target))
 		return server_open_below(s, c);
 	m = c->head.path ? map_get(&s->methods_by_path, c->head.path) : NULL;
-	if (!m) {
-		(void)error_refuse(&err, ERROR_UNSUPPORTED, "there is no method %.200s here",
-				   c->head.path ?: "");
-		return call_fail(c, &err);
-	}
+	if (!m)
+		return call_fail_unknown(c);
 	c->input = m->input;
 	c->method = m->method;
 	c->userdata = m->userdata;
