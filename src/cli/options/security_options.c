@@ -242,6 +242,14 @@ static int device_take(Aurae__Runtime__V0__Device *m, char *word)
 	return *second != '/' || (third && !device_is_access(third)) ? -EINVAL : 0;
 }
 
+/* "vendor.com/class=name" (CDI): no path is one, since that begins with a '/'. */
+static bool device_is_of_vendor(const char *word)
+{
+	const char *slash = strchr(word, '/');
+
+	return *word != '/' && slash && strchr(slash, '=');
+}
+
 static int options_devices(struct security_options *s, Aurae__Runtime__V0__Container *to,
 			   const struct args *a, struct error *err)
 {
@@ -249,19 +257,25 @@ static int options_devices(struct security_options *s, Aurae__Runtime__V0__Conta
 
 	s->devices = xrealloc(NULL, most + 1, sizeof(*s->devices));
 	s->device_list = xrealloc(NULL, most + 1, sizeof(*s->device_list));
+	s->vendor_devices = xrealloc(NULL, most + 1, sizeof(*s->vendor_devices));
 	for (size_t i = 0; i < most; i++) {
 		const char *word = args_next(a, "device", &pos);
 
+		if (device_is_of_vendor(word)) {
+			s->vendor_devices[to->n_cdi_devices++] = options_keep(s, word);
+			continue;
+		}
 		if (device_take(&s->devices[i], options_keep(s, word)) < 0)
-			return error_refuse(err, ERROR_INVALID,
-					    "--device is HOST[:CONTAINER[:rwm]] with absolute "
-					    "paths, such as /dev/fuse or /dev/sdb:/dev/disk:r, not "
-					    "\"%s\"",
-					    word);
-		s->device_list[i] = &s->devices[i];
+			return error_refuse(
+				err, ERROR_INVALID,
+				"--device is HOST[:CONTAINER[:rwm]] with absolute "
+				"paths, such as /dev/fuse or /dev/sdb:/dev/disk:r, or a "
+				"vendor's name (CDI), vendor.com/class=name, not \"%s\"",
+				word);
+		s->device_list[to->n_devices++] = &s->devices[i];
 	}
 	to->devices = s->device_list;
-	to->n_devices = most;
+	to->cdi_devices = s->vendor_devices;
 	return 0;
 }
 
@@ -310,6 +324,7 @@ void security_options_done(struct security_options *s)
 	free(s->ulimits);
 	free(s->devices);
 	free(s->device_list);
+	free(s->vendor_devices);
 	strv_free(s->words);
 	*s = (struct security_options)SECURITY_OPTIONS_INIT;
 }

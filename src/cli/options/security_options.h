@@ -20,7 +20,8 @@ struct security_options {
 	struct buf profile;
 	Aurae__Runtime__V0__Ulimit *limits, **ulimits;
 	Aurae__Runtime__V0__Device *devices, **device_list;
-	char **words; /* texts that the messages point to; ends with NULL */
+	char **vendor_devices; /* by the names of their vendors */
+	char **words;          /* texts that the messages point to; ends with NULL */
 };
 
 #define SECURITY_OPTIONS_INIT                                                                      \

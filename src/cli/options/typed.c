@@ -31,6 +31,7 @@ static const struct {
 	{ "command", "entrypoint" },
 	{ "disk", "disk" },
 	{ "devices", "device" },
+	{ "cdi_devices", "device" },
 	{ "security.profile", "security-profile" },
 	{ "security.cap_add", "cap-add" },
 	{ "security.cap_drop", "cap-drop" },

@@ -130,6 +130,7 @@ static void view_mount(struct json *j, const Aurae__Runtime__V0__Mount *m)
 	json_put_bool(j, "no_exec", m->no_exec);
 	json_put_word(j, "propagation", m->propagation);
 	json_put_bool(j, "identity", m->identity);
+	json_put_bool(j, "cdi", m->cdi);
 	json_put_array(j, "secrets");
 	for (size_t i = 0; i < m->n_secrets; i++)
 		json_put_string(j, NULL, m->secrets[i]->name);
@@ -230,6 +231,7 @@ static void view_devices(struct json *j, Aurae__Runtime__V0__Device *const *devi
 		json_put_string(j, "host_path", devices[i]->host_path);
 		json_put_word(j, "path", devices[i]->path);
 		json_put_word(j, "permissions", devices[i]->permissions);
+		json_put_bool(j, "cdi", devices[i]->cdi);
 		json_put_end(j);
 	}
 	json_put_end(j);
@@ -289,6 +291,7 @@ static void view_container(struct json *j, const Nacre__V1__Container *c)
 	view_resources(j, c->resources);
 	view_security(j, c->security);
 	view_devices(j, c->devices, c->n_devices);
+	view_words(j, "cdi_devices", c->cdi_devices, c->n_cdi_devices);
 	json_put_bool(j, "init", c->init);
 	json_put_bool(j, "init_container", c->init_container);
 	json_put_bool(j, "debug", c->debug);

@@ -21,6 +21,7 @@
 #include "runtime/start/remote.h"
 #include "runtime/start/security.h"
 #include "runtime/start/size.h"
+#include "runtime/start/vendor_devices.h"
 #include "runtime/workload/health.h"
 
 /* ---- the containers ---- */
@@ -65,6 +66,8 @@ static int runtime_containers(struct arena *a, const struct run_what *what,
 	spec->containers = to;
 	spec->n_containers = n;
 	r = runtime_settings(a, what, to, err);
+	if (r == 0)
+		r = vendor_devices_settle(a, from, n, to, err);
 	return r < 0 ? r : settings_take_whole(a, spec, &what->whole, err);
 }
 
@@ -321,10 +324,16 @@ static int run_take_containers(const struct runtime_service *s, struct arena *a,
 {
 	bool remote =
 		remote_will_be(spec->parent, spec->kind == WORKLOAD_POD ? &spec->choice : NULL);
-	int r = runtime_profiles(a, what, run_profile(s, q), err);
+	int r = vendor_devices_check(what->containers, what->n_containers, remote, err);
 
 	if (r == 0)
+		r = runtime_profiles(a, what, run_profile(s, q), err);
+	if (r == 0)
+		r = vendor_devices_add(a, what->devices, what->containers, what->n_containers, err);
+	if (r == 0)
 		r = runtime_containers(a, what, spec, err);
+	if (r < 0)
+		vendor_devices_blame(what->containers, what->n_containers, err);
 	if (r == 0)
 		r = run_check_order(what, remote, err);
 	if (r == 0)
@@ -448,6 +457,16 @@ struct run_request run_pod_request(const struct runtime_service *s,
 
 /* ---- the request of one that is there ---- */
 
+/* Without those of its devices, which are looked up anew. */
+static void specify_mounts(Aurae__Runtime__V0__Container *c, const struct settings_kept *kept)
+{
+	c->mounts = kept->mounts;
+	c->n_mounts = 0;
+	for (size_t i = 0; i < kept->n_mounts; i++)
+		if (!kept->mounts[i]->cdi)
+			c->mounts[c->n_mounts++] = kept->mounts[i];
+}
+
 /* What has the name of an image that it mounts may be another one by now. */
 static void specify_image_mounts(const struct pod_container *c, Aurae__Runtime__V0__Mount **mounts,
 				 size_t n_mounts)
@@ -484,8 +503,7 @@ static int specify_containers(struct arena *a, const struct workload *w, struct 
 		what->containers[i] = c;
 		if (kept.n_mounts == 0)
 			continue;
-		c->mounts = kept.mounts;
-		c->n_mounts = kept.n_mounts;
+		specify_mounts(c, &kept);
 		specify_image_mounts(w->containers[i], c->mounts, c->n_mounts);
 	}
 	return r;
@@ -533,17 +551,32 @@ static int specify_read(const struct runtime_service *s, struct arena *a, const 
 }
 
 int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
-		      const char *wish, struct workload_spec *spec, struct instance_nic *nic,
-		      struct error *err)
+		      const char *wish, const struct cdi_changes *devices,
+		      struct workload_spec *spec, struct instance_nic *nic, struct error *err)
 {
 	struct run_request q;
 	int r = specify_read(s, a, w, wish, &q, err);
 
 	if (r < 0)
 		return r;
+	q.what.devices = devices;
 	*spec = (struct workload_spec){ .kind = w->kind, .name = name_last(w->path) };
 	r = run_take_network(&q, spec, err);
 	return r < 0 ? r : run_specify(s, a, &q, spec, nic, err);
+}
+
+int run_wanted_containers(const struct runtime_service *s, struct arena *a,
+			  const struct workload *w, const char *wish,
+			  Aurae__Runtime__V0__Container ***ret, size_t *ret_n, struct error *err)
+{
+	struct run_request q;
+	int r = specify_read(s, a, w, wish, &q, err);
+
+	if (r < 0)
+		return r;
+	*ret = q.what.containers;
+	*ret_n = q.what.n_containers;
+	return 0;
 }
 
 /* ---- a debug container ---- */
@@ -560,6 +593,9 @@ static int debug_check(const Aurae__Runtime__V0__Container *c, struct error *err
 	if (field)
 		return error_field(err, ERROR_INVALID, field,
 				   "not of a debug container, which runs once");
+	if (c->n_cdi_devices > 0)
+		return error_field(err, ERROR_UNSUPPORTED, "spec.cdi_devices",
+				   "not of a debug container: name the device nodes in devices");
 	for (size_t i = 0; i < c->n_mounts; i++)
 		if (c->mounts[i]->anonymous)
 			return error_field(err, ERROR_INVALID, "spec.mounts",

@@ -13,6 +13,7 @@
  */
 
 struct arena;
+struct cdi_changes;
 struct runtime_service;
 
 /* The containers and common settings that RunCell and RunPod start. */
@@ -20,6 +21,7 @@ struct run_what {
 	Aurae__Runtime__V0__Container **containers;
 	size_t n_containers;
 	struct settings_whole whole;
+	const struct cdi_changes *devices; /* of each container; NULL: none was looked up */
 };
 
 /* The fields that their requests have in common. */
@@ -64,10 +66,14 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 		struct workload_spec *spec, struct instance_nic *nic, struct error *err);
 
 /* The specification that the recorded request of a workload (workload_wish()) asks for, made anew
- * because the workload is to be started again. */
+ * because the workload is to be started again. devices: of run_wanted_containers(), or NULL. */
 int run_specify_again(const struct runtime_service *s, struct arena *a, const struct workload *w,
-		      const char *wish, struct workload_spec *spec, struct instance_nic *nic,
-		      struct error *err);
+		      const char *wish, const struct cdi_changes *devices,
+		      struct workload_spec *spec, struct instance_nic *nic, struct error *err);
+/* The containers of that request, as they were asked for. */
+int run_wanted_containers(const struct runtime_service *s, struct arena *a,
+			  const struct workload *w, const char *wish,
+			  Aurae__Runtime__V0__Container ***ret, size_t *ret_n, struct error *err);
 /* The same for one container more of a workload that runs: `own`, completed from what its request
  * says of `target`, as DebugRequest has it. spec has that container alone; an error names the field
  * below "spec". */

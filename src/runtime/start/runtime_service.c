@@ -24,6 +24,7 @@
 #include "runtime/start/security.h"
 #include "runtime/start/settings.h"
 #include "runtime/start/size.h"
+#include "runtime/start/vendor_devices.h"
 #include "runtime/storage/implied.h"
 #include "runtime/storage/volumes_call.h"
 #include "runtime/storage/volumes_take.h"
@@ -183,6 +184,7 @@ struct run_hand {
 	struct run_request request;
 	struct workload_spec spec;
 	struct instance_nic nic;
+	struct vendor_devices devices;
 	char key[REQUEST_KEY_SIZE];
 };
 
@@ -268,6 +270,45 @@ static int run_check_images(const struct run_hand *h, struct error *err)
 	return r;
 }
 
+/* All that it names is known but the volumes. */
+static int run_open(struct run_hand *h, struct error *err)
+{
+	int r = run_check_images(h, err);
+
+	if (r < 0)
+		return r;
+	r = volumes_call_start(&h->service->volumes, h->call, &h->spec, run_opened, h, err);
+	return r > 0 ? run_now(h, err) : r;
+}
+
+/* As run_opened(). */
+static void run_looked_up(void *userdata)
+{
+	struct error err = ERROR_INIT;
+	struct run_hand *h = userdata;
+	int r;
+
+	h->request.what.devices = h->devices.changes;
+	r = run_check(h, &err);
+	if (r == 0)
+		r = run_open(h, &err);
+	if (r < 0)
+		rpc_call_fail(h->call, &err);
+}
+
+/* 1: it names none. 0: later. */
+static int run_look_up(struct run_hand *h, struct error *err)
+{
+	h->devices = (struct vendor_devices){ .all = &h->service->devices,
+					      .call = h->call,
+					      .arena = rpc_call_arena(h->call),
+					      .containers = h->request.what.containers,
+					      .n = h->request.what.n_containers,
+					      .go_on = run_looked_up,
+					      .userdata = h };
+	return vendor_devices_start(&h->devices, err);
+}
+
 static int run(struct rpc_call *call, struct runtime_service *s, const struct run_method *method,
 	       const struct run_request *q, struct error *err)
 {
@@ -285,11 +326,8 @@ static int run(struct rpc_call *call, struct runtime_service *s, const struct ru
 		r = run_check(h, err);
 	if (r != 0)
 		return MIN(r, 0);
-	r = run_check_images(h, err);
-	if (r < 0)
-		return r;
-	r = volumes_call_start(&s->volumes, call, &h->spec, run_opened, h, err);
-	return r > 0 ? run_now(h, err) : r;
+	r = run_look_up(h, err);
+	return r > 0 ? run_open(h, err) : r;
 }
 
 static void run_cell_done(void *userdata, struct workload *w, const struct error *err)

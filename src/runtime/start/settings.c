@@ -432,6 +432,8 @@ static int settings_keep(struct arena *a, struct pod_container_spec *to,
 	security.seccomp_profile = (ProtobufCBinaryData){ .len = 0 };
 	shown.devices = from->devices;
 	shown.n_devices = from->n_devices;
+	shown.cdi_devices = from->cdi_devices;
+	shown.n_cdi_devices = from->n_cdi_devices;
 	shown.init = from->init;
 	shown.health = from->health;
 	shown.init_container = from->init_container;
@@ -485,7 +487,7 @@ int settings_take(struct arena *a, struct pod_container_spec *to,
 
 	if (from->n_mounts == 0 && !from->read_only_root && !from->resources && !from->disk &&
 	    !from->security && from->n_devices == 0 && !from->init && !from->health &&
-	    !from->init_container && !from->restart && !whole->host_ipc)
+	    !from->init_container && !from->restart && !whole->host_ipc && from->n_cdi_devices == 0)
 		return 0;
 	r = settings_check_disk(from, field, err);
 	if (r < 0)
@@ -696,6 +698,8 @@ void settings_show(struct arena *a, Nacre__V1__Container *to, const char *settin
 	to->security = kept->security;
 	to->devices = kept->devices;
 	to->n_devices = kept->n_devices;
+	to->cdi_devices = kept->cdi_devices;
+	to->n_cdi_devices = kept->n_cdi_devices;
 	to->init = kept->init;
 	to->health = kept->health;
 	to->init_container = kept->init_container;

@@ -22,6 +22,7 @@
 #include "runtime/services.h"
 #include "runtime/start/resources.h"
 #include "runtime/start/run_spec.h"
+#include "runtime/start/vendor_devices.h"
 #include "runtime/storage/volumes_call.h"
 #include "runtime/storage/volumes_take.h"
 #include "runtime/workload/stop_call.h"
@@ -33,10 +34,11 @@ struct start {
 	char id[ID_SIZE];
 	char container[ID_SIZE]; /* the one that is started alone; "": all of them */
 	bool by_policy, hold_output;
-	bool opening; /* what it mounts is being opened */
+	bool opening; /* what it mounts is being opened, or its devices are looked up */
 	struct arena arena;
 	struct workload_spec spec;
 	struct instance_nic nic;
+	struct vendor_devices devices;
 	workload_fn done;
 	void *userdata;
 };
@@ -111,21 +113,32 @@ static int start_choose_container(struct start *s, const struct workload *w, str
 	return 0;
 }
 
+/* The request that it was made for, in the arena. */
+static int start_wish(struct start *s, const struct workload *w, const char **ret,
+		      struct error *err)
+{
+	char *wish = NULL;
+	int r = workload_wish(w, &wish, err);
+
+	if (r < 0)
+		return r;
+	*ret = arena_strdup(&s->arena, wish);
+	free(wish);
+	return *ret ? 0 : error_set(err, -ENOMEM, "start %s", w->path);
+}
+
 /* What was right before its volumes were opened may have changed meanwhile: it is done twice. */
 static int start_specify(struct start *s, const struct workload *w, struct error *err)
 {
-	char *wish = NULL, *kept;
+	const char *wish;
 	int r = start_check_copies(s, w, err);
 
 	if (r == 0)
-		r = workload_wish(w, &wish, err);
+		r = start_wish(s, w, &wish, err);
 	if (r < 0)
 		return r;
-	kept = arena_strdup(&s->arena, wish);
-	free(wish);
-	if (!kept)
-		return error_set(err, -ENOMEM, "start %s", w->path);
-	r = run_specify_again(s->all->runtime, &s->arena, w, kept, &s->spec, &s->nic, err);
+	r = run_specify_again(s->all->runtime, &s->arena, w, wish, s->devices.changes, &s->spec,
+			      &s->nic, err);
 	for (size_t i = 0; r == 0 && i < s->spec.n_containers; i++)
 		((struct pod_container_spec *)(uintptr_t)s->spec.containers)[i].hold_output =
 			s->hold_output;
@@ -214,6 +227,70 @@ static void start_on_unopened(void *userdata, const struct error *err)
 	start_end(s, workloads_find_id(s->all->runtime->workloads, s->id), err);
 }
 
+/* 1: nothing needs to be opened. 0: later. */
+static int start_open(struct start *s, struct workload *w, struct error *err)
+{
+	int r = start_specify(s, w, err);
+
+	if (r == 0)
+		r = volumes_open_start(&s->all->runtime->volumes, &s->spec, start_on_opened,
+				       start_on_unopened, s, err);
+	s->opening = r == 0;
+	return r;
+}
+
+static void start_on_devices(void *userdata)
+{
+	struct error err = ERROR_INIT;
+	struct start *s = userdata;
+	struct workload *w = start_find(s, &err);
+	int r = w ? 0 : -ENOENT;
+
+	s->opening = false;
+	if (r == 0)
+		r = start_open(s, w, &err);
+	if (r > 0)
+		start_now(s, w);
+	else if (r < 0)
+		start_end(s, w, &err);
+}
+
+/* NULL: all of them. */
+static char *start_container_name(struct start *s)
+{
+	const struct pod_container *c =
+		s->container[0] ? workloads_find_container(s->all->runtime->workloads, s->container)
+				: NULL;
+
+	return c ? arena_strdup(&s->arena, c->name) : NULL;
+}
+
+/* 1: it has no devices of vendors. 0: later. */
+static int start_look_up(struct start *s, const struct workload *w, struct error *err)
+{
+	Aurae__Runtime__V0__Container **containers;
+	const char *wish;
+	size_t n;
+	int r = start_wish(s, w, &wish, err);
+
+	if (r == 0)
+		r = run_wanted_containers(s->all->runtime, &s->arena, w, wish, &containers, &n,
+					  err);
+	if (r < 0)
+		return r;
+	s->devices = (struct vendor_devices){ .all = &s->all->runtime->devices,
+					      .arena = &s->arena,
+					      .containers = containers,
+					      .n = n,
+					      .only = start_container_name(s),
+					      .go_on = start_on_devices,
+					      .fail = start_on_unopened,
+					      .userdata = s };
+	r = vendor_devices_start(&s->devices, err);
+	s->opening = r == 0;
+	return r;
+}
+
 static void start_on_down(void *userdata, struct workload *w, const struct error *err)
 {
 	struct start *s = userdata;
@@ -227,16 +304,13 @@ static void start_on_down(void *userdata, struct workload *w, const struct error
 		start_end(s, w, err ? err : &own);
 		return;
 	}
-	r = start_specify(s, w, &own);
-	if (r == 0)
-		r = volumes_open_start(&s->all->runtime->volumes, &s->spec, start_on_opened,
-				       start_on_unopened, s, &own);
+	r = start_look_up(s, w, &own);
+	if (r > 0)
+		r = start_open(s, w, &own);
 	if (r > 0)
 		start_now(s, w);
 	else if (r < 0)
 		start_end(s, w, &own);
-	else
-		s->opening = true;
 }
 
 /* done is not called where this fails. */
@@ -260,14 +334,11 @@ static int start_begin_container(struct starts *all, struct pod_container *c,
 	(void)str_copy(s->container, sizeof(s->container), c->id);
 	list_init(&s->link);
 	list_add_tail(&all->list, &s->link);
-	r = start_specify(s, w, err);
+	r = start_look_up(s, w, err);
+	if (r > 0)
+		r = start_open(s, w, err);
 	if (r == 0)
-		r = volumes_open_start(&all->runtime->volumes, &s->spec, start_on_opened,
-				       start_on_unopened, s, err);
-	if (r == 0) {
-		s->opening = true;
 		return 0;
-	}
 	if (r > 0)
 		r = container_start(c, &s->spec, s->by_policy, start_on_started, s, err);
 	if (r == 0)

@@ -26,9 +26,11 @@ struct cdi_call {
 	struct loop_timer timer;
 	struct list member;
 	struct cdi_calls *all;
-	struct rpc_call *call;
-	bool waits; /* the call waits for it */
+	struct rpc_call *call; /* NULL: of who is none */
+	struct arena *arena;   /* for the changes, while somebody waits */
+	bool waits;
 	void (*go_on)(void *userdata, const struct cdi_changes *changes);
+	void (*fail)(void *userdata, const struct error *err); /* where there is no call */
 	void *userdata;
 	char field[ERROR_FIELD_MAX];
 	const char *dirs;
@@ -139,15 +141,19 @@ static bool cdi_end_wait(struct cdi_call *v)
 
 	v->waits = false;
 	loop_timer_stop(&v->timer);
-	if (waited)
+	if (waited && v->call)
 		rpc_call_on_cancel(v->call, NULL, NULL);
 	return waited;
 }
 
 static void cdi_fail(struct cdi_call *v, const struct error *err)
 {
-	if (cdi_end_wait(v))
+	bool waited = cdi_end_wait(v);
+
+	if (waited && v->call)
 		rpc_call_fail(v->call, err);
+	else if (waited)
+		v->fail(v->userdata, err);
 	(void)cdi_call_free(v);
 }
 
@@ -180,6 +186,7 @@ static int cdi_take_device(struct arena *a, struct cdi_words *w, struct cdi_chan
 		return permissions ? -ENOMEM : -EBADMSG;
 	aurae__runtime__v0__device__init(d);
 	d->path = arena_strdup(a, path);
+	d->cdi = true;
 	d->host_path = arena_strdup(a, host_path);
 	d->permissions = arena_strdup(a, permissions);
 	if (!d->path || !d->host_path || !d->permissions)
@@ -204,6 +211,7 @@ static int cdi_take_mount(struct arena *a, struct cdi_words *w, struct cdi_chang
 		return flags ? -ENOMEM : -EBADMSG;
 	aurae__runtime__v0__mount__init(m);
 	m->target = arena_strdup(a, target);
+	m->cdi = true;
 	m->source = arena_strdup(a, source);
 	m->propagation = arena_strdup(a, propagation);
 	m->read_only = strchr(flags, 'r') != NULL;
@@ -273,7 +281,7 @@ static void cdi_on_made(void *userdata, const void *bytes, size_t len, unsigned 
 		cdi_fail(v, &own);
 		return;
 	}
-	r = cdi_take(rpc_call_arena(v->call), bytes, len, &changes);
+	r = cdi_take(v->arena, bytes, len, &changes);
 	if (r < 0) {
 		(void)error_set(&own, r, "read what devices change");
 		cdi_fail(v, &own);
@@ -309,7 +317,9 @@ static void cdi_give_up(struct cdi_call *v)
 static void cdi_on_timer(struct loop_timer *t)
 {
 	struct cdi_call *v = container_of(t, struct cdi_call, timer);
+	void (*fail)(void *userdata, const struct error *err) = v->fail;
 	struct rpc_call *call = v->call;
+	void *userdata = v->userdata;
 	struct error err = ERROR_INIT;
 
 	(void)cdi_end_wait(v);
@@ -317,7 +327,10 @@ static void cdi_on_timer(struct loop_timer *t)
 			  "the files in %.200s could not be read within %d s", v->dirs,
 			  (int)(CDI_PATIENCE / NSEC_PER_SEC));
 	cdi_give_up(v);
-	rpc_call_fail(call, &err);
+	if (call)
+		rpc_call_fail(call, &err);
+	else
+		fail(userdata, &err);
 }
 
 static void cdi_on_cancel(struct rpc_call *call, void *data)
@@ -333,10 +346,9 @@ static void cdi_on_cancel(struct rpc_call *call, void *data)
 
 /* ---- its beginning ---- */
 
-int cdi_call_start(struct cdi_calls *all, struct rpc_call *call, const char *field,
-		   char *const *names, size_t n,
-		   void (*go_on)(void *userdata, const struct cdi_changes *changes), void *userdata,
-		   struct error *err)
+/* What both beginnings have in common; `as` says who waits. */
+static int cdi_begin(struct cdi_calls *all, const struct cdi_call *as, const char *field,
+		     char *const *names, size_t n, struct error *err)
 {
 	struct cdi_call *v;
 	int r = 0;
@@ -351,14 +363,11 @@ int cdi_call_start(struct cdi_calls *all, struct rpc_call *call, const char *fie
 	v = calloc(1, sizeof(*v));
 	if (!v)
 		return error_set(err, -ENOMEM, "look devices up");
-	*v = (struct cdi_call){ .all = all,
-				.call = call,
-				.go_on = go_on,
-				.userdata = userdata,
-				.dirs = all->dirs,
-				.fd = -1,
-				.err = ERROR_INIT,
-				.work = { .run = cdi_run, .done = cdi_done } };
+	*v = *as;
+	v->all = all;
+	v->dirs = all->dirs;
+	v->fd = -1;
+	v->work = (struct pool_work){ .run = cdi_run, .done = cdi_done };
 	(void)str_copy(v->field, sizeof(v->field), field);
 	list_init(&v->member);
 	list_add_tail(&all->list, &v->member);
@@ -374,10 +383,37 @@ int cdi_call_start(struct cdi_calls *all, struct rpc_call *call, const char *fie
 		return error_set(err, r, "look devices up");
 	}
 	v->waits = true;
-	rpc_call_on_cancel(call, cdi_on_cancel, v);
+	if (v->call)
+		rpc_call_on_cancel(v->call, cdi_on_cancel, v);
 	loop_timer_set(&v->timer, CDI_PATIENCE);
 	pool_submit(all->pool, &v->work);
 	return 0;
+}
+
+int cdi_call_start(struct cdi_calls *all, struct rpc_call *call, const char *field,
+		   char *const *names, size_t n,
+		   void (*go_on)(void *userdata, const struct cdi_changes *changes), void *userdata,
+		   struct error *err)
+{
+	const struct cdi_call as = { .call = call,
+				     .arena = rpc_call_arena(call),
+				     .go_on = go_on,
+				     .userdata = userdata,
+				     .err = ERROR_INIT };
+
+	return cdi_begin(all, &as, field, names, n, err);
+}
+
+int cdi_lookup_start(struct cdi_calls *all, struct arena *a, const char *field, char *const *names,
+		     size_t n, void (*go_on)(void *userdata, const struct cdi_changes *changes),
+		     void (*fail)(void *userdata, const struct error *err), void *userdata,
+		     struct error *err)
+{
+	const struct cdi_call as = {
+		.arena = a, .go_on = go_on, .fail = fail, .userdata = userdata, .err = ERROR_INIT
+	};
+
+	return cdi_begin(all, &as, field, names, n, err);
 }
 
 int cdi_calls_init(struct cdi_calls *all, struct loop *l, struct image_store *images,

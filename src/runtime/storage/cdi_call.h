@@ -60,7 +60,16 @@ int cdi_call_start(struct cdi_calls *all, struct rpc_call *call, const char *fie
 		   void (*go_on)(void *userdata, const struct cdi_changes *changes), void *userdata,
 		   struct error *err);
 
-/* Adds it to a container: a variable takes the place of one of the same name. -ENOMEM. */
+/* The same for who is no call: the changes are in the arena, which lasts until one of both is
+ * called: `fail` in the place of go_on where the call would have been failed. Neither is, if
+ * cdi_calls_done() comes first. */
+int cdi_lookup_start(struct cdi_calls *all, struct arena *a, const char *field, char *const *names,
+		     size_t n, void (*go_on)(void *userdata, const struct cdi_changes *changes),
+		     void (*fail)(void *userdata, const struct error *err), void *userdata,
+		     struct error *err);
+
+/* Adds it to a container, marked as its part: a variable takes the place of one of the same name.
+ * -ENOMEM. */
 int cdi_changes_add(struct arena *a, const struct cdi_changes *changes,
 		    Aurae__Runtime__V0__Container *to, struct error *err);
 
