@@ -5,6 +5,7 @@
 
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "cri/sandbox/handler.h"
 
 static char *image_text(const char *s)
 {
@@ -61,10 +62,17 @@ Runtime__V1__Image *cri_image_show(struct arena *a, const struct image *image)
 int cri_image_find(struct image_store *images, const char *field,
 		   const Runtime__V1__ImageSpec *spec, struct image **ret, struct error *err)
 {
+	const struct cri_handler *handler;
 	struct error own = ERROR_INIT;
+	char name[ERROR_FIELD_MAX];
 
 	if (!spec || str_empty(spec->image))
 		return error_field(err, ERROR_INVALID, field, "required");
+	/* Every handler has the same images. */
+	(void)str_printf(name, sizeof(name), "%.*sruntime_handler",
+			 (int)(strlen(field) - strlen("image")), field);
+	if (cri_handler_find(name, spec->runtime_handler, &handler, err) < 0)
+		return err->code;
 	*ret = image_store_find(images, spec->image, &own);
 	if (*ret)
 		return 1;

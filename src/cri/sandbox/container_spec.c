@@ -10,6 +10,7 @@
 #include "base/text/signal_name.h"
 #include "base/text/str.h"
 #include "cri/sandbox/devices.h"
+#include "cri/sandbox/handler.h"
 #include "cri/sandbox/kubelet_mount.h"
 #include "cri/sandbox/record.h"
 #include "cri/sandbox/resources.h"
@@ -137,6 +138,7 @@ static bool mount_is_of_image(const Runtime__V1__Mount *m)
 static int mount_check(const Runtime__V1__Mount *m, size_t i, const struct isolate_ids *ids,
 		       struct error *err)
 {
+	const struct cri_handler *handler;
 	char field[ERROR_FIELD_MAX];
 
 #define FIELD(name)                                                                                \
@@ -162,6 +164,13 @@ static int mount_check(const Runtime__V1__Mount *m, size_t i, const struct isola
 	if ((unsigned)m->propagation > RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_BIDIRECTIONAL)
 		return error_field(err, ERROR_INVALID, FIELD(".propagation"), "%d is unknown",
 				   (int)m->propagation);
+	if (mount_is_of_image(m) &&
+	    m->propagation != RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE)
+		return error_field(err, ERROR_INVALID, FIELD(".propagation"),
+				   "of an image only PROPAGATION_PRIVATE");
+	if (mount_is_of_image(m) && cri_handler_find(FIELD(".image.runtime_handler"),
+						     m->image->runtime_handler, &handler, err) < 0)
+		return err->code;
 	if (str_empty(m->host_path) && !mount_is_of_image(m))
 		return error_field(err, ERROR_INVALID, FIELD(".host_path"), "required");
 	/* nosuid holds for every mount, nodev for those of containers without all devices. */
@@ -338,12 +347,17 @@ static char *spec_name(struct arena *a, const struct workload *w,
 
 static int spec_check(const cri_config *config, struct error *err)
 {
+	const struct cri_handler *handler;
+
 	if (!config)
 		return error_field(err, ERROR_INVALID, "config", "required");
 	if (!config->metadata || str_empty(config->metadata->name))
 		return error_field(err, ERROR_INVALID, "config.metadata.name", "required");
 	if (!config->image || str_empty(config->image->image))
 		return error_field(err, ERROR_INVALID, "config.image.image", "required");
+	if (cri_handler_find("config.image.runtime_handler", config->image->runtime_handler,
+			     &handler, err) < 0)
+		return err->code;
 	if (!log_path_is_safe(config->log_path))
 		return error_field(err, ERROR_INVALID, "config.log_path",
 				   "\"%.200s\" is not a relative path without \"..\"",

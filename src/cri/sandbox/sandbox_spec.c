@@ -101,7 +101,7 @@ static const char *port_protocol(Runtime__V1__Protocol protocol)
 		[RUNTIME__V1__PROTOCOL__SCTP] = "sctp",
 	};
 
-	return (unsigned)protocol < ARRAY_SIZE(words) ? words[protocol] : words[0];
+	return (unsigned)protocol < ARRAY_SIZE(words) ? words[protocol] : NULL;
 }
 
 static int port_check(const Runtime__V1__PortMapping *p, size_t i, struct error *err)
@@ -109,6 +109,9 @@ static int port_check(const Runtime__V1__PortMapping *p, size_t i, struct error 
 	char field[ERROR_FIELD_MAX];
 
 	(void)str_printf(field, sizeof(field), "config.port_mappings[%zu]", i);
+	if (!port_protocol(p->protocol))
+		return error_field(err, ERROR_INVALID, field, "protocol %d is unknown",
+				   (int)p->protocol);
 	if (p->host_port < 0 || p->host_port > UINT16_MAX)
 		return error_field(err, ERROR_INVALID, field, "host_port %d; ports are 1 to 65535",
 				   p->host_port);

@@ -100,6 +100,9 @@ static int security_check_namespaces(const Runtime__V1__NamespaceOption *o, stru
 	if ((unsigned)o->pid > RUNTIME__V1__NAMESPACE_MODE__TARGET)
 		return error_field(err, ERROR_INVALID, SANDBOX "namespace_options.pid",
 				   "mode %d is unknown", (int)o->pid);
+	if (!str_empty(o->target_id) && o->pid != RUNTIME__V1__NAMESPACE_MODE__TARGET)
+		return error_field(err, ERROR_INVALID, SANDBOX "namespace_options.target_id",
+				   "only with pid TARGET, not %s", security_mode(o->pid));
 	return security_check_userns(o->userns_options, SANDBOX "namespace_options.userns_options",
 				     err);
 }
@@ -130,6 +133,24 @@ int cri_security_check_sandbox(const Runtime__V1__LinuxSandboxSecurityContext *s
 }
 
 /* ---- containers ---- */
+
+/* The kind of a profile, and that a reference belongs to one that has it. */
+static int security_check_kind(const Runtime__V1__SecurityProfile *p, const char *field,
+			       struct error *err)
+{
+	char name[ERROR_FIELD_MAX];
+
+	if (!p)
+		return 0;
+	(void)str_printf(name, sizeof(name), "%s.profile_type", field);
+	if ((unsigned)p->profile_type > RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__Localhost)
+		return error_field(err, ERROR_INVALID, name, "%d is unknown", (int)p->profile_type);
+	(void)str_printf(name, sizeof(name), "%s.localhost_ref", field);
+	if (!str_empty(p->localhost_ref) &&
+	    p->profile_type != RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__Localhost)
+		return error_field(err, ERROR_INVALID, name, "only of the type Localhost");
+	return 0;
+}
 
 static int security_check_profile(const Runtime__V1__SecurityProfile *p, const char *field,
 				  bool unconfined, struct error *err)
@@ -189,8 +210,12 @@ static int security_check_seccomp(const Runtime__V1__LinuxContainerSecurityConte
 static int security_check_profiles(const Runtime__V1__LinuxContainerSecurityContext *s,
 				   struct error *err)
 {
-	int r = security_check_seccomp(s, err);
+	int r = security_check_kind(s->seccomp, CONTAINER "seccomp", err);
 
+	if (r == 0)
+		r = security_check_kind(s->apparmor, CONTAINER "apparmor", err);
+	if (r == 0)
+		r = security_check_seccomp(s, err);
 	/* No container has a profile of AppArmor. */
 	if (r == 0)
 		r = security_check_profile(s->apparmor, CONTAINER "apparmor", true, err);
@@ -230,6 +255,10 @@ int cri_security_check_container(const Runtime__V1__LinuxContainerSecurityContex
 	if (!s)
 		return 0;
 	r = security_check_namespaces(s->namespace_options, err);
+	if (r == 0 && (unsigned)s->supplemental_groups_policy >
+			      RUNTIME__V1__SUPPLEMENTAL_GROUPS_POLICY__Strict)
+		r = error_field(err, ERROR_INVALID, CONTAINER "supplemental_groups_policy",
+				"%d is unknown", (int)s->supplemental_groups_policy);
 	if (r == 0)
 		r = security_check_ambient(s->capabilities, err);
 	if (r == 0)
@@ -358,6 +387,30 @@ static int security_take_pids(const struct cri_runtime_service *s, const struct 
 				     CONTAINER "capabilities.add_capabilities", err);
 }
 
+/* A sandbox has its namespaces from the beginning: a container cannot have others. POD is also what
+ * says nothing. */
+static int security_check_own(const struct workload *w, const Runtime__V1__NamespaceOption *of_pod,
+			      const Runtime__V1__NamespaceOption *own, struct error *err)
+{
+	static const Runtime__V1__NamespaceOption none = RUNTIME__V1__NAMESPACE_OPTION__INIT;
+	const Runtime__V1__NamespaceMode node = RUNTIME__V1__NAMESPACE_MODE__NODE;
+	struct isolate_ids ids;
+
+	of_pod = of_pod ?: &none;
+	if (own->network == node && of_pod->network != node)
+		return error_field(err, ERROR_INVALID, CONTAINER "namespace_options.network",
+				   "NODE: its sandbox was not made so");
+	if (own->ipc == node && of_pod->ipc != node)
+		return error_field(err, ERROR_INVALID, CONTAINER "namespace_options.ipc",
+				   "NODE: its sandbox was not made so");
+	cri_security_ids(own, &ids);
+	if (!isolate_ids_are_set(&ids) ||
+	    (ids.uid == w->ids.uid && ids.gid == w->ids.gid && ids.count == w->ids.count))
+		return 0;
+	return error_field(err, ERROR_INVALID, CONTAINER "namespace_options.userns_options",
+			   "not the user namespace of its sandbox");
+}
+
 static bool security_is_usual(char *const *paths, size_t n, const char *const *there)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -413,10 +466,13 @@ int cri_security_take_walls(const struct cri_runtime_service *s, struct arena *a
 			    struct pod_container_spec *spec, struct error *err)
 {
 	const char *field = NULL;
-	int r;
+	int r = 0;
 
-	r = security_take_pids(s, w, security_namespaces(sandbox),
-			       of ? of->namespace_options : NULL, spec, err);
+	if (of && of->namespace_options)
+		r = security_check_own(w, security_namespaces(sandbox), of->namespace_options, err);
+	if (r == 0)
+		r = security_take_pids(s, w, security_namespaces(sandbox),
+				       of ? of->namespace_options : NULL, spec, err);
 	if (r < 0 || !of)
 		return r;
 	spec->profile_path = security_seccomp_path(of, &field);
