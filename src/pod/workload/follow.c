@@ -14,6 +14,7 @@
 #include "pod/restart/sweep.h"
 #include "pod/storage/image_mounts.h"
 #include "pod/workload/container.h"
+#include "pod/workload/failure.h"
 #include "pod/workload/health.h"
 #include "pod/workload/hosted.h"
 #include "pod/workload/life.h"
@@ -92,10 +93,27 @@ void workloads_on_container(struct workloads *all, struct instance *i,
 	loop_defer_schedule(&c->workload->defer);
 }
 
+/* Whoever provides the instance has refused to make it, a cloud for its own reason: that is the
+ * failure of the call alone. */
+static void workload_note_refusal(struct workload *w, const struct instance *i)
+{
+	struct error err = ERROR_INIT;
+
+	if (w->kind != WORKLOAD_POD || w->state != WORKLOAD_STARTING || w->asked ||
+	    i->state != INSTANCE_FAILED)
+		return;
+	(void)error_refuse(&err, ERROR_UNAVAILABLE, "%s", i->reason);
+	(void)instance_blame(i, &err);
+	if (err.kind == ERROR_INVALID || err.kind == ERROR_PRECONDITION ||
+	    err.kind == ERROR_EXHAUSTED)
+		(void)failure_refuse(w, &err);
+}
+
 static void workload_on_instance_end(struct workload *w, const struct instance *i)
 {
 	char reason[WORKLOAD_REASON_MAX];
 
+	workload_note_refusal(w, i);
 	if (i->reason[0])
 		(void)str_copy(reason, sizeof(reason), i->reason);
 	else
