@@ -152,6 +152,8 @@ static int clouds_put_words(struct clouds *all, const struct cloud_wish *wish, c
 		r = cloudmsg_put(b, "group", "%s", s->groups[i]);
 	if (r == 0 && wish->owner)
 		r = cloudmsg_put(b, "tag", CLOUD_TAG_POD "=%s", wish->owner);
+	if (r == 0 && wish->workload)
+		r = cloudmsg_put(b, "tag", CLOUD_TAG_WORKLOAD "=%s", wish->workload);
 	if (r == 0)
 		r = clouds_put_lease(all, b);
 	return r < 0 ? r : clouds_put_tags(all, b, all->node);
@@ -296,6 +298,13 @@ int clouds_run(struct clouds *all, const struct cloud_wish *wish, cloud_done_fn 
 		return r;
 	return wish->dry_run ? clouds_ask_whether(all, &b, done, userdata, err)
 			     : clouds_start(all, &b, id, name, done, userdata, err);
+}
+
+void clouds_forget_run(struct clouds *all, const void *userdata)
+{
+	for (struct cloud_vm *vm = clouds_next(all, NULL); vm; vm = clouds_next(all, vm))
+		if (vm->run_userdata == userdata)
+			vm->run_done = NULL;
 }
 
 /* ---- its console ---- */

@@ -81,7 +81,9 @@ struct clouds *clouds_free(struct clouds *all);
 struct cloud_view {
 	const char *provider; /* "ec2", "gce", "vsphere" */
 	const char *id, *name, *image, *type, *region, *instance, *address, *zone, *reason;
-	const char *owner; /* the instance of this node that it is; "": none */
+	const char *owner;    /* the instance of this node that it is; "": none */
+	const char *workload; /* the workload of this node that it is (pod/workload/hosted.h); "":
+				 none */
 	enum cloud_state state;
 	uint64_t created_at, ended_at;
 	uint64_t lease; /* its end, in seconds since 1970; 0: not known */
@@ -103,6 +105,9 @@ typedef void (*cloud_done_fn)(void *userdata, const struct cloud_vm *vm, const s
 typedef void (*cloud_watch_fn)(void *userdata, const struct cloud_vm *vm, bool gone);
 void clouds_watch(struct clouds *all, cloud_watch_fn fn, void *userdata);
 struct cloud_vm *clouds_find_owned(const struct clouds *all, const char *owner);
+/* The same for machines that are workloads. */
+void clouds_watch_workloads(struct clouds *all, cloud_watch_fn fn, void *userdata);
+struct cloud_vm *clouds_find_workload(const struct clouds *all, const char *workload);
 /* Why no machine can be made; 0: a cloud is configured. */
 int clouds_check(const struct clouds *all, struct error *err);
 
@@ -116,6 +121,7 @@ struct cloud_wish {
 	/* Of one that is an instance of this node (provider/far.h): the instance's id, and what it
 	 * is told (base64). NULL: it is none. */
 	const char *owner, *user_data;
+	const char *workload; /* the id of the workload that it is; NULL: it is none */
 };
 
 /*
@@ -128,6 +134,8 @@ struct cloud_wish {
  */
 int clouds_run(struct clouds *all, const struct cloud_wish *wish, cloud_done_fn done,
 	       void *userdata, struct error *err);
+/* The done of a clouds_run() with this userdata is not called any more. */
+void clouds_forget_run(struct clouds *all, const void *userdata);
 /* Ends it in the cloud; done when it has gone there. ERROR_PRECONDITION where no cloud is
  * configured, or another one than it is in, or where the cloud refuses: it is tried again all the
  * same. */

@@ -15,6 +15,7 @@
 #define CLOUD_TAG_NODE "nacre-node"
 #define CLOUD_TAG_VM "nacre-vm"
 #define CLOUD_TAG_POD "nacre-instance"
+#define CLOUD_TAG_WORKLOAD "nacre-pod"
 #define CLOUD_TAG_LEASE "nacre-lease"
 #define CLOUD_TOKEN_MAX 63
 
@@ -45,7 +46,8 @@ struct cloud_vm {
 	struct list link; /* clouds.list */
 	struct clouds *all;
 	char id[ID_SIZE];
-	char owner[ID_SIZE]; /* the instance that it is, by its tag; "": none */
+	char owner[ID_SIZE];    /* the instance that it is, by its tag; "": none */
+	char workload[ID_SIZE]; /* likewise the workload */
 	char name[NAME_LABEL_MAX + 1];
 	struct buf words; /* of the create call, from verb on; as cloudmsg_read() takes them */
 	struct cloudmsg request;
@@ -86,6 +88,11 @@ struct cloud_vm {
 	struct list waiters;
 };
 
+struct cloud_watch {
+	cloud_watch_fn fn; /* NULL: nobody watches */
+	void *userdata;
+};
+
 struct clouds {
 	struct clouds_config config;
 	char *program;
@@ -94,9 +101,8 @@ struct clouds {
 	struct list list;
 	struct map by_token;
 	size_t n;
-	struct list calls; /* under way (calls.c) */
-	cloud_watch_fn watch_fn;
-	void *watch_userdata;
+	struct list calls;                       /* under way (calls.c) */
+	struct cloud_watch instances, workloads; /* who watches machines that are such */
 	size_t n_calls;
 
 	struct loop_timer look;

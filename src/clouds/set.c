@@ -41,6 +41,16 @@ struct cloud_vm *clouds_find_owned(const struct clouds *all, const char *owner)
 	return NULL;
 }
 
+struct cloud_vm *clouds_find_workload(const struct clouds *all, const char *workload)
+{
+	struct cloud_vm *vm;
+
+	for (vm = clouds_next(all, NULL); vm; vm = clouds_next(all, vm))
+		if (str_eq(vm->workload, workload))
+			return vm;
+	return NULL;
+}
+
 const char *clouds_node(const struct clouds *all)
 {
 	return all->node;

@@ -60,14 +60,23 @@ const char *cloud_state_word(enum cloud_state s)
 	return cloud_words[s];
 }
 
+static void cloud_vm_tell_watch(const struct cloud_vm *vm, bool gone)
+{
+	const struct clouds *all = vm->all;
+
+	if (vm->owner[0] && all->instances.fn)
+		all->instances.fn(all->instances.userdata, vm, gone);
+	if (vm->workload[0] && all->workloads.fn)
+		all->workloads.fn(all->workloads.userdata, vm, gone);
+}
+
 static void cloud_vm_tell_state(const struct cloud_vm *vm, const char *state)
 {
 	const struct clouds_config *c = &vm->all->config;
 
 	if (c->on_state)
 		c->on_state(c->userdata, vm, state);
-	if (vm->owner[0] && vm->all->watch_fn)
-		vm->all->watch_fn(vm->all->watch_userdata, vm, str_eq(state, "removed"));
+	cloud_vm_tell_watch(vm, str_eq(state, "removed"));
 }
 
 /* ---- who waits ---- */
@@ -161,6 +170,7 @@ void cloud_vm_view(const struct cloud_vm *vm, struct cloud_view *ret)
 				    .zone = vm->zone,
 				    .reason = vm->reason,
 				    .owner = vm->owner,
+				    .workload = vm->workload,
 				    .state = vm->state,
 				    .created_at = vm->created_at,
 				    .ended_at = vm->ended_at,
@@ -430,8 +440,8 @@ static void cloud_vm_note_address(struct cloud_vm *vm, const char *address)
 
 	if (other)
 		cloud_vm_note(vm, vm->address, sizeof(vm->address), address);
-	if (other && vm->owner[0] && vm->all->watch_fn)
-		vm->all->watch_fn(vm->all->watch_userdata, vm, false);
+	if (other)
+		cloud_vm_tell_watch(vm, false);
 }
 
 static void cloud_vm_learn(struct cloud_vm *vm, const struct cloudmsg *m)
@@ -681,10 +691,14 @@ static void cloud_vm_find_owner(struct cloud_vm *vm)
 {
 	const char *at = NULL, *tag;
 
-	while ((tag = cloudmsg_next(&vm->request, "tag", &at)) != NULL)
+	while ((tag = cloudmsg_next(&vm->request, "tag", &at)) != NULL) {
 		if (str_has_prefix(tag, CLOUD_TAG_POD "="))
 			(void)str_copy(vm->owner, sizeof(vm->owner),
 				       tag + strlen(CLOUD_TAG_POD "="));
+		if (str_has_prefix(tag, CLOUD_TAG_WORKLOAD "="))
+			(void)str_copy(vm->workload, sizeof(vm->workload),
+				       tag + strlen(CLOUD_TAG_WORKLOAD "="));
+	}
 }
 
 struct cloud_vm *cloud_vm_new(struct clouds *all, struct buf *words)

@@ -113,8 +113,12 @@ static void clouds_on_look(struct loop_timer *t)
 
 void clouds_watch(struct clouds *all, cloud_watch_fn fn, void *userdata)
 {
-	all->watch_fn = fn;
-	all->watch_userdata = userdata;
+	all->instances = (struct cloud_watch){ fn, userdata };
+}
+
+void clouds_watch_workloads(struct clouds *all, cloud_watch_fn fn, void *userdata)
+{
+	all->workloads = (struct cloud_watch){ fn, userdata };
 }
 
 static int clouds_read(void *data, const struct root_cloud_vm *record)

@@ -242,6 +242,7 @@ static int daemon_open_workloads(struct daemon *d, struct error *err)
 	if (r < 0)
 		return r;
 	config.foreigns = d->microvms.foreigns;
+	config.clouds = d->clouds;
 	r = metadata_begin_port(d, err);
 	if (r < 0)
 		return r;
@@ -654,6 +655,8 @@ static void daemon_close(struct daemon *d)
 	disk_watch_stop(d->disk_watch);
 	networks_stop(d->networks);
 	shutdown_end(&d->shutdown);
+	if (d->clouds)
+		clouds_watch_workloads(d->clouds, NULL, NULL);
 	d->workloads = workloads_free(d->workloads);
 	ids_space_done(&d->ids);
 	d->instances = instances_free(d->instances);

@@ -162,6 +162,7 @@ int daemon_add_services(struct daemon *d)
 		.workloads = d->workloads,
 		.instances = d->instances,
 		.foreigns = d->microvms.foreigns,
+		.clouds = d->clouds,
 		.events = &d->events,
 		.logs = d->logs,
 		.top_fd = d->place.top_fd,

@@ -62,6 +62,7 @@ struct workload_service {
 	struct workloads *workloads;
 	struct instances *instances;
 	struct foreigns *foreigns;
+	struct clouds *clouds;
 	struct events *events;
 	struct log_readers *logs;
 	int top_fd;       /* root of the cgroup hierarchy, which groups.h counts from */

@@ -138,6 +138,53 @@ class ForeignTest(steps.StepsTest):
         return disks(self.node)
 
 
+class Pods(ForeignTest):
+    """RunPod with the image of a machine: that is the pod."""
+
+    def run_pod(self, image, **fields):
+        return self.pod("v", steps.container(image=image, resources=runtime_pb2.Resources(memory=64 << 20)), **fields)
+
+    def test_a_disk_image(self):
+        image = read(self.disk)
+        made = self.run_pod("disk://" + self.disk)
+        self.assertEqual(("v", "vm", "its image is that of a machine"), (made.name, made.kind, made.kind_reason))
+        shown = self.inspect("v")
+        self.assertEqual(("vm", "running", self.disk), (shown.kind, shown.state, shown.containers[0].image))
+        with Console(self.node, "v") as console:
+            console.expect(b"boot 1")
+            console.type(b"P")
+            self.wait("v")
+        self.assertEqual("exited", self.inspect("v").state)
+        self.remove("v")
+        self.assertEqual((image, []), (read(self.disk), self.disks()))
+
+    def test_a_kept_disk(self):
+        self.assertFails(Code.NOT_FOUND, lambda: self.run_pod("disk://data"), "image: there is no disk data", "nacre vm disks")
+        self.vm("v", disk="data")
+        with Console(self.node, "v") as console:
+            console.expect(b"boot 1")
+        self.stop("v")
+        self.remove("v")
+        try:
+            self.run_pod("disk://data", kind="vm")
+            with Console(self.node, "v") as console:
+                console.expect(b"boot 2")
+            self.remove("v", force=True)
+        finally:
+            self.node.cli("vm", "rmdisk", "data")
+
+    def test_what_is_refused(self):
+        image = "disk://" + self.disk
+        for code, call, field in (
+                (Code.UNIMPLEMENTED, lambda: self.pod("v", steps.container("sh", image=image)), "containers[0].command: "),
+                (Code.INVALID_ARGUMENT, lambda: self.run_pod(image, kind="cell"), "kind: "),
+                (Code.INVALID_ARGUMENT, lambda: self.run_pod(image, network="default"), "network: "),
+                (Code.NOT_FOUND, lambda: self.run_pod("disk:///nonexistent"), "image: "),
+                (Code.INVALID_ARGUMENT, lambda: self.run_pod("disk://../x"), "disk: ")):
+            self.assertFails(code, call, field)
+        self.assertEqual({}, self.all())
+
+
 class Machines(ForeignTest):
     def test_boots_and_is_a_workload_like_any_other(self):
         before, image = self.node.baseline(), read(self.disk)

@@ -2,6 +2,7 @@
 #include "pod/workload/hosted.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file/fd.h"
 #include "base/text/str.h"
@@ -35,8 +36,24 @@ struct hosted_wish *hosted_wish_free(struct hosted_wish *wish)
 	return NULL;
 }
 
-void hosted_leave(struct workload *w)
+const char *hosted_cloud_image(const char *image, const char **ret_provider)
 {
-	w->machine = foreign_free(w->machine);
-	w->wish = hosted_wish_free(w->wish);
+	static const struct {
+		const char *scheme, *provider;
+	} clouds[] = { { "ami://", "ec2" }, { "gce://", "gce" }, { "vsphere://", "vsphere" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(clouds); i++) {
+		if (!str_has_prefix(image, clouds[i].scheme))
+			continue;
+		if (ret_provider)
+			*ret_provider = clouds[i].provider;
+		return image + strlen(clouds[i].scheme);
+	}
+	return NULL;
+}
+
+bool hosted_is_in_cloud(const struct workload *w)
+{
+	return w->kind == WORKLOAD_VM && !str_empty(w->containers[0]->image_name) &&
+	       hosted_cloud_image(w->containers[0]->image_name, NULL) != NULL;
 }

@@ -7,7 +7,15 @@
 #include "base/log/log.h"
 #include "base/memory/map.h"
 #include "base/text/str.h"
-#include "pod/workload/life.h"
+#include "pod/workload/hosted_cloud.h"
+#include "pod/workload/workloads.h"
+
+void hosted_leave(struct workload *w)
+{
+	w->cloud = hosted_cloud_free(w->cloud);
+	w->machine = foreign_free(w->machine);
+	w->wish = hosted_wish_free(w->wish);
+}
 
 /* ---- what the machine tells ---- */
 
@@ -98,6 +106,8 @@ int hosted_start(struct workload *w, const struct hosted_ops *ops, struct error 
 	int r;
 
 	w->hosted_ops = ops;
+	if (hosted_is_in_cloud(w))
+		return hosted_cloud_start(w, err);
 	r = foreign_start(&w->machine, w->all->config.foreigns, w->id, w->handle, &w->wish->spec,
 			  &hosted_events, w, err);
 	if (r < 0)
@@ -110,12 +120,16 @@ int hosted_start(struct workload *w, const struct hosted_ops *ops, struct error 
 int hosted_adopt(struct workload *w, const struct hosted_ops *ops, struct error *err)
 {
 	w->hosted_ops = ops;
+	if (hosted_is_in_cloud(w))
+		return hosted_cloud_adopt(w, err);
 	return foreign_adopt(&w->machine, w->all->config.foreigns, w->id, w->handle, &hosted_events,
 			     w, err);
 }
 
 void hosted_end(struct workload *w, bool kill)
 {
+	if (w->cloud)
+		hosted_cloud_end(w->cloud);
 	if (!w->machine)
 		return;
 	if (kill)
@@ -124,14 +138,17 @@ void hosted_end(struct workload *w, bool kill)
 		foreign_ask_to_end(w->machine);
 }
 
-int hosted_take_down(struct workload *w)
+int hosted_take_down(struct workload *w, const struct hosted_ops *ops)
 {
+	w->hosted_ops = ops;
 	/* Its end is told, and then this is asked again. */
 	if (w->machine) {
 		foreign_kill(w->machine);
 		return -EBUSY;
 	}
 	w->wish = hosted_wish_free(w->wish);
+	if (hosted_is_in_cloud(w))
+		return hosted_cloud_take_down(w);
 	return foreign_clean(w->all->config.foreigns, w->id, w->handle);
 }
 
@@ -158,4 +175,5 @@ static bool hosted_knows_name(void *userdata, const char *name)
 void hosted_sweep(struct workloads *all)
 {
 	foreigns_sweep(all->config.foreigns, hosted_knows_id, hosted_knows_name, all);
+	hosted_cloud_sweep(all);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/text/str.h"
+#include "pod/workload/hosted_cloud.h"
 #include "pod/workload/life.h"
 #include "unit.h"
 
@@ -73,6 +74,38 @@ void foreigns_sweep(struct foreigns *all, bool (*knows_id)(void *userdata, const
 	/* What is no machine has no group of one. */
 	CHECK(knows_name(userdata, "v") && !knows_name(userdata, "pod") &&
 	      !knows_name(userdata, "w"));
+}
+
+/* None of these is in a cloud. */
+int hosted_cloud_start(struct workload *of, struct error *err)
+{
+	return error_set(err, -ENOSYS, "a machine in a cloud");
+}
+
+int hosted_cloud_adopt(struct workload *of, struct error *err)
+{
+	return error_set(err, -ENOSYS, "a machine in a cloud");
+}
+
+void hosted_cloud_end(struct hosted_cloud *m)
+{
+	CHECK(!m);
+}
+
+int hosted_cloud_take_down(struct workload *of)
+{
+	return -ENOSYS;
+}
+
+struct hosted_cloud *hosted_cloud_free(struct hosted_cloud *m)
+{
+	CHECK(!m);
+	return NULL;
+}
+
+void hosted_cloud_sweep(struct workloads *of)
+{
+	CHECK(of != NULL);
 }
 
 static void lose(struct workload *w, const char *reason)
@@ -233,14 +266,14 @@ static void is_taken_down_when_it_has_ended(void)
 {
 	if (!begin())
 		return;
-	CHECK_INT(hosted_take_down(&w), -EBUSY);
+	CHECK_INT(hosted_take_down(&w, &ops), -EBUSY);
 	CHECK_INT(bed.n_killed, 1);
 	CHECK_INT(bed.n_cleaned, 0);
 	ends(VM_END_ASKED, "", "");
 	bed.result = -EBUSY;
-	CHECK_INT(hosted_take_down(&w), -EBUSY);
+	CHECK_INT(hosted_take_down(&w, &ops), -EBUSY);
 	bed.result = 0;
-	CHECK_INT(hosted_take_down(&w), 0);
+	CHECK_INT(hosted_take_down(&w, &ops), 0);
 	CHECK_INT(bed.n_cleaned, 2);
 }
 

@@ -155,10 +155,12 @@ static void workload_on_cell_gone(void *userdata, const struct error *err)
 /* The kernel may not let go of its group for an instant. */
 static void workload_take_down_machine(struct workload *w)
 {
-	if (hosted_take_down(w) == 0) {
+	int r = hosted_take_down(w, &workload_hosted_ops);
+
+	if (r == 0)
 		workload_taken_down(w);
+	if (r != -EBUSY)
 		return;
-	}
 	w->image_job_down = false;
 	loop_timer_set(&w->timer, WORKLOAD_MACHINE_AGAIN);
 }
@@ -409,6 +411,7 @@ const struct hosted_ops workload_hosted_ops = {
 	.answer = workload_take_answer,
 	.update = pod_container_update,
 	.lose = workload_lose,
+	.taken_down = workload_taken_down,
 };
 
 static void workload_on_started(void *userdata, const struct container_view *view,
@@ -715,7 +718,6 @@ static int workload_awaits_network(struct workload *w, struct error *err)
 static void workload_on_defer(struct loop_defer *d)
 {
 	struct workload *w = container_of(d, struct workload, defer);
-
 	struct error err = ERROR_INIT;
 	int awaits_plug = workload_awaits_network(w, &err);
 
@@ -724,7 +726,6 @@ static void workload_on_defer(struct loop_defer *d)
 	if (w->save_due)
 		workload_save(w);
 	w->save_due = false;
-
 	if (workload_gets_roots(w))
 		return;
 	if (workload_starts_early(w)) {

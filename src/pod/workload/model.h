@@ -97,6 +97,8 @@ struct mirrors;
 struct image;
 struct health;
 struct health_ops;
+struct clouds;
+struct hosted_cloud;
 struct hosted_ops;
 struct hosted_wish;
 struct image_store;
@@ -111,6 +113,7 @@ struct workloads_config {
 	struct pool *pool;
 	struct instances *instances;
 	struct foreigns *foreigns; /* NULL: no machine can be made */
+	struct clouds *clouds;     /* NULL: nor one in a cloud */
 	struct networks *networks;
 	struct image_store *images;
 	struct volumes *volumes;
@@ -352,6 +355,7 @@ struct workload {
 	bool image_job_down;
 	bool adopted;
 	struct foreign *machine;             /* of kind vm; NULL: it has not begun, or is gone */
+	struct hosted_cloud *cloud;          /* its end of one in a cloud; NULL: it is in none */
 	struct hosted_wish *wish;            /* its specification, until it is up */
 	const struct hosted_ops *hosted_ops; /* of kind vm (pod/workload/hosted.h) */
 	struct loop_timer timer;

@@ -192,7 +192,7 @@ void hosted_end(struct workload *w, bool kill)
 	CHECK(w->kind != WORKLOAD_VM);
 }
 
-int hosted_take_down(struct workload *w)
+int hosted_take_down(struct workload *w, const struct hosted_ops *ops)
 {
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "network/attachment.h"
 #include "network/driver.h"
 #include "network/networks.h"
+#include "pod/workload/hosted.h"
 #include "pod/workload/life.h"
 #include "store/store.h"
 
@@ -76,10 +77,10 @@ static void inventory_groups(const struct workloads *all, const struct workload 
 	char group[INVENTORY_PATH_MAX];
 
 	if (w->kind == WORKLOAD_VM) {
-		inventory_machine(w, t);
+		if (!hosted_is_in_cloud(w))
+			inventory_machine(w, t);
 		return;
 	}
-
 	if (!w->instance || w->instance->ended || w->taken_down ||
 	    instance_is_remote(w->instance) || place_is_elsewhere(w->instance) ||
 	    workload_group(w, all->config.instances->config.cgroup_fd, instance_group(w->instance),

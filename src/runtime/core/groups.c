@@ -7,6 +7,7 @@
 #include "base/text/str.h"
 #include "foreign/foreign.h"
 #include "isolate/cgroup/cgroup_name.h"
+#include "pod/workload/hosted.h"
 #include "pod/workload/workload.h"
 #include "runtime/services.h"
 
@@ -45,6 +46,8 @@ int group_of_workload(const struct workload_service *s, const struct workload *w
 	char group[GROUP_PATH_MAX];
 	int r;
 
+	if (hosted_is_in_cloud(w))
+		return -ENOENT;
 	if (w->kind == WORKLOAD_VM) {
 		r = foreign_group(group, sizeof(group), w->path);
 		return r < 0 ? r : group_in_base(s, group, ret);
@@ -61,6 +64,8 @@ int group_of_container(const struct workload_service *s, const struct pod_contai
 	char group[GROUP_PATH_MAX];
 	int r;
 
+	if (hosted_is_in_cloud(c->workload))
+		return -ENOENT;
 	if (c->workload->kind == WORKLOAD_VM) {
 		r = foreign_monitor_group(group, sizeof(group), c->workload->path);
 		return r < 0 ? r : group_in_base(s, group, ret);

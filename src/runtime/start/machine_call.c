@@ -44,6 +44,8 @@ struct machine_call {
 	int root_fd;
 	struct volume_guard guard;
 	struct hosted_wish *wish;
+	workload_fn done; /* userdata: the RPC call */
+	bool drops_failed;
 	struct error err;
 };
 
@@ -163,6 +165,32 @@ static int machine_blame(struct error *err, int r, const char *field)
 	return r < 0 ? error_wrap_field(err, r, field) : 0;
 }
 
+/* Of a kept disk alone its base is what it was made over. */
+static int machine_find_base(struct machine_call *c, struct error *err)
+{
+	struct disk_kept *disks = NULL;
+	char *base = NULL;
+	size_t n = 0;
+	int r;
+
+	if (!str_has_prefix(c->q->image, "disk://"))
+		return 0;
+	r = disks_list(c->root_fd, &disks, &n, err);
+	for (size_t i = 0; i < n && r == 0 && !base; i++)
+		if (str_eq(disks[i].name, c->q->disk))
+			base = strdup(disks[i].base);
+	free(disks);
+	if (r < 0)
+		return r;
+	if (!base)
+		return error_field(err, ERROR_NOT_FOUND, "image",
+				   "there is no disk %.63s (nacre vm disks shows them)",
+				   c->q->disk);
+	free(c->q->image);
+	c->q->image = base;
+	return 0;
+}
+
 static int machine_open_disk(struct machine_call *c, struct error *err)
 {
 	const Aurae__Runtime__V0__RunVirtualMachineRequest *q = c->q;
@@ -172,6 +200,9 @@ static int machine_open_disk(struct machine_call *c, struct error *err)
 
 	if (str_empty(q->image))
 		return 0;
+	r = machine_find_base(c, err);
+	if (r < 0)
+		return r;
 	r = machine_blame(err, disk_open_base(&base, q->image, q->format, err), "image");
 	if (r < 0)
 		return r;
@@ -374,6 +405,7 @@ static int machine_call_begin(struct machine_call *c, struct rpc_call *call, str
 		.name = c->q->meta ? c->q->meta->name : "",
 		.network = c->network,
 		.auto_remove = c->q->auto_remove,
+		.drops_failed = c->drops_failed,
 		.request = c->key,
 		.containers = &container,
 		.n_containers = 1,
@@ -386,7 +418,7 @@ static int machine_call_begin(struct machine_call *c, struct rpc_call *call, str
 		return error_set(err, -ENOMEM, "a machine");
 	r = settings_add_labels(rpc_call_arena(call), &spec.settings, c->q->meta, err);
 	if (r == 0)
-		r = workload_run(c->service->workloads, &spec, machine_call_done, call, &w, err);
+		r = workload_run(c->service->workloads, &spec, c->done, call, &w, err);
 	if (r == 0)
 		c->wish = NULL;
 	return r;
@@ -450,13 +482,14 @@ static struct machine_call *machine_call_new(struct runtime_service *s, const Pr
 	return NULL;
 }
 
-void machine_call_run(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+void machine_call_run_as(struct rpc_call *call,
+			 const Aurae__Runtime__V0__RunVirtualMachineRequest *request,
+			 bool drops_failed, workload_fn done, struct runtime_service *s)
 {
 	static const struct pool_call_ops ops = { machine_call_work, machine_call_reply,
 						  machine_call_over };
-	struct runtime_service *s = userdata;
 	struct error err = ERROR_INIT;
-	struct machine_call *c = machine_call_new(s, request, &err);
+	struct machine_call *c = machine_call_new(s, &request->base, &err);
 	struct target found;
 	int r;
 
@@ -464,16 +497,25 @@ void machine_call_run(struct rpc_call *call, const ProtobufCMessage *request, vo
 		rpc_call_fail(call, &err);
 		return;
 	}
+	c->done = done;
+	c->drops_failed = drops_failed;
 	r = machine_check(c, &err);
 	if (r == 0)
-		r = request_find(s, request, c->q->request_id, c->key, &found, &err);
+		r = request_find(s, &request->base, c->q->request_id, c->key, &found, &err);
 	if (r == 0) {
 		pool_call_start(&c->pool, &ops, s->volumes.pool, call);
 		return;
 	}
 	machine_call_free(c);
 	if (r > 0)
-		workload_wait_started(found.workload, machine_call_done, call);
+		workload_wait_started(found.workload, done, call);
 	else
 		rpc_call_fail(call, &err);
+}
+
+void machine_call_run(struct rpc_call *call, const ProtobufCMessage *request, void *userdata)
+{
+	machine_call_run_as(
+		call, (const Aurae__Runtime__V0__RunVirtualMachineRequest *)(const void *)request,
+		false, machine_call_done, userdata);
 }

@@ -22,6 +22,7 @@
 #include "runtime/start/resources.h"
 #include "runtime/start/run_spec.h"
 #include "runtime/start/security.h"
+#include "runtime/start/machine_pod.h"
 #include "runtime/start/settings.h"
 #include "runtime/start/size.h"
 #include "runtime/start/vendor_devices.h"
@@ -381,6 +382,10 @@ static void run_pod(struct rpc_call *call, const ProtobufCMessage *request, void
 	struct error err = ERROR_INIT;
 	int r;
 
+	if (machine_pod_is(q)) {
+		machine_pod_run(call, q, userdata);
+		return;
+	}
 	r = kind_take(q->kind, s->pod_kind, &common.wish, &err);
 	if (r == 0)
 		r = check_unset("ports", q->n_ports > 0, &err);

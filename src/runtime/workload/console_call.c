@@ -9,6 +9,7 @@
 #include "base/file/fd.h"
 #include "base/text/str.h"
 #include "foreign/foreign.h"
+#include "pod/workload/hosted.h"
 #include "pod/workload/workload.h"
 #include "rpc/server/server.h"
 #include "runtime/services.h"
@@ -210,6 +211,11 @@ int console_call_start(struct rpc_call *call, struct workload_service *s, struct
 	if (workload_has_ended(w))
 		return error_refuse(err, ERROR_PRECONDITION, "%s is %s, not running", w->path,
 				    workload_state_word(w->state));
+	if (hosted_is_in_cloud(w))
+		return error_field(err, ERROR_UNSUPPORTED, "target",
+				   "%s is a machine in a cloud, whose console can be read and not "
+				   "typed on (nacre logs)",
+				   w->path);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return error_set(err, -ENOMEM, "attach to %s", w->path);

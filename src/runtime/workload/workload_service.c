@@ -5,6 +5,7 @@
 #include "api/nacre.pb-c.h"
 #include "base/text/str.h"
 #include "pod/workload/rename.h"
+#include "pod/workload/hosted.h"
 #include "pod/workload/workload.h"
 #include "runtime/core/check.h"
 #include "runtime/core/convert.h"
@@ -12,6 +13,7 @@
 #include "runtime/services.h"
 #include "runtime/start/debug_call.h"
 #include "runtime/start/start_call.h"
+#include "runtime/workload/cloud_logs.h"
 #include "runtime/workload/copy_call.h"
 #include "runtime/workload/diff_call.h"
 #include "runtime/workload/exec_call.h"
@@ -300,6 +302,10 @@ static void logs(struct rpc_call *call, const ProtobufCMessage *request, void *u
 	int r;
 
 	r = target_container(s, q->target, q->container, &c, &err);
+	if (r == 0 && hosted_is_in_cloud(c->workload)) {
+		cloud_logs_start(call, s, q, c->workload);
+		return;
+	}
 	if (r == 0)
 		r = target_refuse_machine(c->workload, "its console is not logged: attach to it",
 					  &err);
