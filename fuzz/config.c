@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_fd_ int fd = memfd_create("config", MFD_CLOEXEC);
 	struct error err = ERROR_INIT;
-	struct config c;
+	static struct config c; /* larger than a frame may be */
 	char path[64];
 
 	fuzz_need(fd >= 0 && fd_write_full(fd, data, size) == 0);

@@ -29,7 +29,7 @@ static int load(const char *text, struct config *c, struct error *err)
 static void reads_every_key(void)
 {
 	struct error err;
-	struct config c;
+	static struct config c;
 
 	CHECK_INT(load("log:\n  level: debug\n  form: json\ndrain: 250ms\ncgroup: /a/b\nlibexec: "
 		       "/x\nspare: no\nsecurity:\n  profile: restricted\nimages:\n  reserve: "
@@ -52,7 +52,7 @@ static void reads_every_key(void)
 static void reads_where_plugins_are(void)
 {
 	struct error err;
-	struct config c;
+	static struct config c;
 
 	CHECK_INT(load("cri:\n  network: cni\n", &c, NULL), 0);
 	CHECK(!c.cri.builtin_network);
@@ -73,7 +73,7 @@ static void reads_where_metrics_are(void)
 	};
 	struct error err;
 	char text[64];
-	struct config c;
+	static struct config c;
 
 	CHECK_INT(load("", &c, &err), 0);
 	CHECK_STR(c.metrics.listen, "");
@@ -116,7 +116,7 @@ static void reads_what_pid_1_sets_up(void)
 	};
 	const struct system_interface *i;
 	struct error err;
-	struct config c;
+	static struct config c;
 	char text[256];
 
 	CHECK_INT(load("", &c, &err), 0);
@@ -168,7 +168,7 @@ static void reads_which_cloud(void)
 		"cloud:\n  boot_limit: 16m\n",
 	};
 	struct error err;
-	struct config c;
+	static struct config c;
 
 	CHECK_INT(load("cloud:\n  lease: 2h\n  gce:\n    project: p\n    zone: z-a\n    tags: [ t "
 		       "]\n",
@@ -227,7 +227,7 @@ static void reads_how_microvms_are_made(void)
 		"trust_domain: a/b\n",
 	};
 	struct error err;
-	struct config c;
+	static struct config c;
 
 	CHECK_INT(load("network:\n  default: none\n", &c, NULL), 0);
 	CHECK(!c.network.by_default);
@@ -275,7 +275,7 @@ static void reads_how_microvms_are_made(void)
 static void reads_the_policy_of_logs(void)
 {
 	struct error err;
-	struct config c;
+	static struct config c;
 
 	CHECK_INT(load("", &c, &err), 0);
 	CHECK_INT(c.container_log.max_bytes, 16 << 20);
@@ -306,7 +306,7 @@ static void reads_the_policy_of_logs(void)
 static void takes_an_empty_file(void)
 {
 	struct error err;
-	struct config c;
+	static struct config c;
 
 	CHECK_INT(load("", &c, &err), 0);
 	CHECK_INT(load("# nothing\n", &c, &err), 0);
@@ -345,7 +345,7 @@ static void names_line_and_key(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct error err;
-		struct config c;
+		static struct config c;
 
 		CHECK(load(rows[i].text, &c, &err) < 0);
 		CHECK_INT(err.kind, ERROR_INVALID);
@@ -357,7 +357,7 @@ static void names_line_and_key(void)
 static void a_missing_file_is_an_error_when_it_was_named(void)
 {
 	struct error err = ERROR_INIT;
-	struct config c;
+	static struct config c;
 
 	config_init(&c);
 	CHECK_INT(config_load(&c, "/nonexistent/config.yaml", true, &err), 0);
