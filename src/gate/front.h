@@ -16,9 +16,9 @@
  *
  * Of strangers it holds at most: FRONT_SHAKES_MAX handshakes, FRONT_SHAKES_ADDRESS_MAX of one
  * address (of one /64 of IPv6), each for `patience`; where there are more, the oldest of all makes
- * room. Of FRONT_VISITORS_MAX connections of users no id has more than are free: half of them alone,
- * a third beside one as greedy. A user's connection that has made no request after FRONT_REQUEST_PATIENCE is closed, as is
- * one whose certificate ends or is revoked.
+ * room. Of FRONT_VISITORS_MAX connections of users no id has more than are free: half of them
+ * alone, a third beside one as greedy. A user's connection that has made no request after
+ * FRONT_REQUEST_PATIENCE is closed, as is one whose certificate ends or is revoked.
  */
 
 enum front_fd {
