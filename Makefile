@@ -15,8 +15,9 @@
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
 #   make mutants        shows that no weakened wall (tests/mutants/*.patch, or NAMES=...) passes the tests
 #   make races          what a workload does at the same moment, 20,000 times each
-#   make nightly        ./check five times, in which no test may be flaky; then what is too slow for ./check: failmalloc, races
+#   make nightly        ./check five times, in which no test may be flaky; then what is too slow for ./check: tsan, failmalloc, races
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
+#   make tsan           build/tsan: clang, ThreadSanitizer: unit tests, and modules of a whole daemon that work with threads, without a report
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
 #   make fuzz           every fuzz target (or TARGETS=...) for FUZZ_SECONDS=60, in build/libfuzzer
 #   make coverage       the branches that the tests take, by area, in build/coverage; fails below the goal
@@ -59,6 +60,21 @@ $(BUILD)/asan/build.ninja:
 	CC=clang meson setup -Dstatic=false -Dfaults=true -Db_sanitize=address,undefined -Db_lundef=false \
 		--buildtype=debugoptimized $(BUILD)/asan
 
+# Modules in which daemons, keepers and helpers work with threads: the worker pool, prepared namespaces, the log pump, streams of unpacking.
+TSAN_MODULES ?= daemon/test_attach.py,daemon/test_cell.py,daemon/test_logs.py,daemon/test_pod.py,daemon/test_pull.py,$\
+	daemon/test_spare.py,daemon/test_upgrade_output.py,daemon/test_volumes.py,image/test_store.py,network/test_pods.py
+
+.PHONY: tsan
+tsan: $(BUILD)/tsan/build.ninja
+	@tools/layers
+	ninja -C $(BUILD)/tsan
+	tests/run -v --no-flaky -j $(JOBS) --only '$(BUILD)/tsan=$(TSAN_MODULES)' $(BUILD)/tsan
+
+$(BUILD)/tsan/build.ninja:
+	@tools/install --check build test
+	CC=clang meson setup -Dstatic=false -Dfaults=true -Db_sanitize=thread -Db_lundef=false \
+		--buildtype=debugoptimized $(BUILD)/tsan
+
 .PHONY: failmalloc
 failmalloc: sanitizer
 	tests/run -v --no-flaky -j $(JOBS) --failmalloc $(BUILD)/asan
@@ -78,7 +94,7 @@ nightly: all clang sanitizer
 			--failmalloc $(BUILD)/asan=5 || failed="$$failed $$i"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "tests failed or were flaky in run$$failed"; exit 1; fi
-	$(MAKE) failmalloc races
+	$(MAKE) tsan failmalloc races
 
 .PHONY: mutants
 mutants:

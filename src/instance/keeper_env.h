@@ -7,8 +7,8 @@
  * build with -Dfaults=true what steers the test hooks and the sanitizers goes on to keepers of
  * every depth (keeper_env_faults.c):
  *
- *   NACRE_SYSIO, NACRE_FAILPOINT, NACRE_CLOCK_SWING, ASAN_OPTIONS, UBSAN_OPTIONS, LSAN_OPTIONS,
- * ASAN_SYMBOLIZER_PATH
+ *   NACRE_SYSIO, NACRE_FAILPOINT, NACRE_CLOCK_SWING, ASAN_OPTIONS, UBSAN_OPTIONS,
+ *   LSAN_OPTIONS, TSAN_OPTIONS, ASAN_SYMBOLIZER_PATH
  *
  * and where NACRE_KEEPER_SYSIO or NACRE_KEEPER_FAILPOINT is set (also to ""), a keeper finds its
  * value under the name without KEEPER_, so that a test can fail either side alone.

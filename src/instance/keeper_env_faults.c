@@ -20,6 +20,7 @@ static const struct {
 	{ "ASAN_OPTIONS", NULL },
 	{ "UBSAN_OPTIONS", NULL },
 	{ "LSAN_OPTIONS", NULL },
+	{ "TSAN_OPTIONS", NULL },
 	{ "ASAN_SYMBOLIZER_PATH", NULL },
 };
 

@@ -22,6 +22,7 @@ PATIENCE = 60
 SANITIZER = {
     "ASAN_OPTIONS": "detect_leaks=1:exitcode=99:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "TSAN_OPTIONS": "halt_on_error=1:exitcode=98:report_thread_leaks=0",
 }
 
 

@@ -38,7 +38,7 @@ BINARY = os.path.join(BUILD, "nacre")
 PROBE = os.path.join(BUILD, "tests", "probe", "probe")
 ATTACK = os.path.join(BUILD, "tests", "probe", "attack")
 MKIMAGE = os.path.join(ROOT, "tests", "mkimage")
-SANITIZED = "asan" in os.path.basename(BUILD) or "san" in os.environ.get("NACRE_BUILD_KIND", "")
+SANITIZED = os.path.basename(BUILD).endswith(("asan", "tsan")) or "san" in os.environ.get("NACRE_BUILD_KIND", "")
 # A sanitized build is slower than what a limit of time was thought for.
 SLOWNESS = 4 if SANITIZED else 1
 
@@ -292,8 +292,8 @@ class Node:
             time.sleep(0.02)
 
     def sanitizer_reports(self):
-        return "\n".join(re.findall(r"^.*(?:ERROR: AddressSanitizer|ERROR: LeakSanitizer|runtime error:).*(?:\n.*){0,30}",
-                                    self.log(), re.M))
+        first = "ERROR: AddressSanitizer|ERROR: LeakSanitizer|WARNING: ThreadSanitizer|runtime error:"
+        return "\n".join(re.findall(rf"^.*(?:{first}).*(?:\n.*){{0,30}}", self.log(), re.M))
 
     # -- the API --
 

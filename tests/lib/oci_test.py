@@ -25,7 +25,7 @@ BUILD = os.path.normpath(os.path.join(ROOT, os.environ.get("NACRE_BUILD", "build
 RUNTIME = os.path.join(BUILD, "nacre-oci")
 PROBE = os.path.join(BUILD, "tests", "probe", "probe")
 BUSYBOX = "/bin/busybox"
-SANITIZED = "asan" in os.path.basename(BUILD)
+SANITIZED = os.path.basename(BUILD).endswith(("asan", "tsan"))
 SLOWNESS = 4 if SANITIZED else 1
 TIMEOUT = 60 * SLOWNESS
 # CAP_NET_ADMIN and the like are added where a test needs them.

@@ -155,6 +155,7 @@ HANDOVER_LEFT(struct container, pump.fn, "of this program");
 HANDOVER_LEFT(struct container, pump.work, "no thread writes");
 HANDOVER_LEFT(struct container, pump.n_written, "no thread writes");
 HANDOVER_LEFT(struct container, pump.write_error, "no thread writes");
+HANDOVER_LEFT(struct container, pump.has_log, "pump_resume()");
 HANDOVER_LEFT(struct container, pump.retry, "pump_resume()");
 HANDOVER_LEFT(struct container, pump.notify, "pump_resume()");
 HANDOVER_LEFT(struct container, pump.delay, "begins anew");

@@ -503,7 +503,7 @@ int keeper_change_log(struct keeper *k, const char *id, int fd, void (*changed)(
 
 	if (r < 0)
 		return r;
-	if (c->status.state != CONTAINER_RUNNING || c->pump.log.fd < 0 || c->pump.log.dir_fd >= 0)
+	if (c->status.state != CONTAINER_RUNNING || !c->pump.has_log || c->pump.log.dir_fd >= 0)
 		return error_refuse(err, ERROR_PRECONDITION,
 				    "container %s does not run, or has no log that can be changed",
 				    c->name);

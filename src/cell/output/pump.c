@@ -362,7 +362,7 @@ static int pump_encode(struct pump *p, const struct pump_stream *s)
 	enum crilog_stream stream = s == &p->streams[0] ? CRILOG_STDOUT : CRILOG_STDERR;
 	int r = 0;
 
-	if (p->log.fd < 0 && !p->keeps)
+	if (!p->has_log && !p->keeps)
 		return 0;
 	if (p->dropping)
 		pump_lose(p, s->chunk_len);
@@ -569,6 +569,7 @@ int pump_start(struct pump *p, int out_fd, int err_fd, struct container_fds *fds
 
 	p->policy = *policy;
 	log_file_init(&p->log, TAKE_FD(fds->log), TAKE_FD(fds->log_dir), name, policy);
+	p->has_log = p->log.fd >= 0;
 	for (size_t i = 0; i < ARRAY_SIZE(pipes); i++) {
 		struct pump_stream *s = &p->streams[i];
 
@@ -591,7 +592,10 @@ void pump_resume(struct pump *p)
 		if (s->fd >= 0 && !s->source.loop)
 			loop_fd_init(&s->source, p->threads->loop, s->fd, LOOP_READ, stream_event);
 	}
-	if (!pump_drained(p) && !p->work.busy)
+	if (p->work.busy)
+		return;
+	p->has_log = p->log.fd >= 0;
+	if (!pump_drained(p))
 		loop_timer_set(&p->retry, 0);
 }
 
@@ -610,7 +614,7 @@ void pump_tee(struct pump *p, pump_tee_fn fn, void *userdata)
 
 static bool pump_is_started(const struct pump *p)
 {
-	return p->log.fd >= 0 || p->keeps || pump_has_open_stream(p);
+	return p->has_log || p->keeps || pump_has_open_stream(p);
 }
 
 void pump_hold(struct pump *p, bool held)

@@ -71,6 +71,7 @@ struct pump {
 	pump_fn fn;
 	struct pump_stream streams[2]; /* stdout, stderr */
 	struct log_file log;           /* with the thread, while work.busy */
+	bool has_log;                  /* there is a file behind it */
 	struct log_policy policy;
 	int next_log;                /* the next log file, used once no write is busy; -1: none */
 	void (*changed)(void *data); /* tells that it is in use */
