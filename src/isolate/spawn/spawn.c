@@ -22,6 +22,7 @@
 #include "base/text/str.h"
 #include "isolate/mount/mount.h"
 #include "isolate/spawn/give.h"
+#include "isolate/spawn/race_watch.h"
 #include "isolate/spawn/spawn_parts.h"
 #include "isolate/steps/oom.h"
 #include "isolate/steps/steps.h"
@@ -258,6 +259,7 @@ static bool spawn_joins(const struct isolate_plan *p)
 
 static _noreturn_ void spawn_child(struct isolate_steps *s)
 {
+	race_watch_end();
 	/* The steps have them in s; the numbers are not for another spawn. */
 	spawn_proc_fd = -1;
 	spawn_pid_ns_fd = -1;
