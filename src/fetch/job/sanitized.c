@@ -7,6 +7,7 @@
 
 const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);
+const char *__tsan_default_options(void);
 
 __attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
@@ -16,4 +17,9 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 __attribute__((visibility("default"))) const char *__ubsan_default_options(void)
 {
 	return "print_stacktrace=1:halt_on_error=1";
+}
+
+__attribute__((visibility("default"))) const char *__tsan_default_options(void)
+{
+	return "halt_on_error=1:exitcode=98:report_thread_leaks=0";
 }
