@@ -180,7 +180,7 @@ static int check_cpuset(struct check_list *l, const Aurae__Cells__V0__CpusetCont
 	return r;
 }
 
-/* One that may kill comes last. */
+/* A limit that may kill comes last. */
 static int check_memory(struct check_list *l, const Aurae__Cells__V0__MemoryController *m,
 			struct error *err)
 {

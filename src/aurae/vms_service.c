@@ -84,7 +84,7 @@ static struct aurae_vm *vms_find(const struct aurae_vms *s, const char *id)
 	return NULL;
 }
 
-/* One that a client may name. */
+/* A machine that a client may name. */
 static struct aurae_vm *vms_target(const struct aurae_vms *s, const char *id, struct error *err)
 {
 	struct aurae_vm *vm = vms_find(s, id);

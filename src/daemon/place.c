@@ -63,7 +63,7 @@ static int place_try_lock(const struct place *p)
 	return errno == EACCES ? -EAGAIN : -errno;
 }
 
-/* Whoever has the lock is asked to end; a second one may be quicker than we are, so that is tried
+/* The holder of the lock is asked to end; a second one may be quicker than we are, so that is tried
  * a few times. */
 static int place_take_lock(struct place *p, nsec_t replace, struct error *err)
 {

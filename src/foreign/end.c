@@ -89,7 +89,7 @@ static void foreign_last_over(struct foreign *f)
 static void foreign_tell_end(struct foreign *f)
 {
 	char console[FOREIGN_CONSOLE_MAX] = "";
-	/* Whoever is told lets go of it first. */
+	/* The listener lets go of it first. */
 	const struct vm_end end = f->end;
 
 	foreign_last_over(f);

@@ -29,7 +29,7 @@ struct tls_config {
 	SSL_CTX *ctx;
 	unsigned n_refs;
 	bool server, mutual;
-	/* Who the peer must be, in a mutual conversation. */
+	/* The identity that the peer must have, in a mutual conversation. */
 	int (*verify)(const struct tls_config *c, X509_STORE_CTX *ctx, struct tls *t);
 	bool wide;                 /* users' keys and lists of protocols */
 	char peer_id[SPIFFE_SIZE]; /* or the trust domain of users, or the name of a host */

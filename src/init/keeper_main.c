@@ -104,7 +104,7 @@ static void keeper_on_named(void *userdata, const char *path)
 		log_debug("the hostname stays as it was", LOG_STR("name", name));
 }
 
-/* Whoever starts a keeper by hand has none of these open, and should be told so. */
+/* A person that starts a keeper by hand has none of these open, and should be told so. */
 static int keeper_check_fds(struct error *err)
 {
 	for (int fd = INSTANCE_FD_RPC; fd < INSTANCE_FD_END_OF_LIST; fd++)

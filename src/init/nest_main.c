@@ -312,7 +312,7 @@ static int nest_enter(struct nest_process *n, struct error *err)
 	return n->root_fd < 0 ? error_set(err, -errno, "enter the disk with the tools") : 0;
 }
 
-/* Whoever starts it by hand has none of these open, and should be told so. */
+/* A person that starts it by hand has none of these open, and should be told so. */
 static int nest_check(struct nest_process *n, int argc, char **argv, struct error *err)
 {
 	uint64_t cpus;

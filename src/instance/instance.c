@@ -531,7 +531,7 @@ static int instance_adopt_nested(struct instance *i, struct error *err)
 	return instance_connect_nested(i, err);
 }
 
-/* One that ended in that life, or is not to live on in this one. */
+/* An instance that ended in that life, or is not to live on in this one. */
 static void instance_adopt_end(struct instance *i, const struct error *err)
 {
 	log_info("an instance did not survive", LOG_STR("instance", i->path), LOG_ERR(err));

@@ -220,7 +220,7 @@ int instance_connect_own(struct instance *i, struct error *err)
 	r = FAILPOINT("instance.connect");
 	if (r < 0)
 		return error_set(err, r, "connect to the keeper of %s", i->path);
-	/* One that was made ahead is connected. */
+	/* An instance that was made ahead is connected. */
 	if (!i->peer) {
 		r = i->provider->ops->connect(i, &rpc_fd, &fd_fd, err);
 		if (r < 0)

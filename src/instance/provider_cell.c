@@ -22,8 +22,8 @@
 
 /* ---- making ---- */
 
-/* One that was made ahead is READY: what is asked of it follows behind hello, and waits for no
- * answer. It is recorded with its keeper. */
+/* An instance that was made ahead is READY: what is asked of it follows behind hello, and waits for
+ * no answer. It is recorded with its keeper. */
 static int cell_use_spare(struct instance *i, struct spare_keeper *spare)
 {
 	int r;

@@ -138,7 +138,7 @@ int unix_connect(int dir_fd, const char *name, int type, struct error *err)
 
 /* ---- abstract names ---- */
 
-/* Who listens there: its pid, or 0. */
+/* The listener there: its pid, or 0. */
 static int unix_claimant(const struct sockaddr_un *addr, socklen_t len)
 {
 	_cleanup_fd_ int fd =

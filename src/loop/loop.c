@@ -329,7 +329,7 @@ static void loop_signal_event(struct loop_fd *fd, unsigned events)
 
 	if (read(fd->fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
 		return;
-	/* Who sends by rt_sigqueueinfo(2) or tgkill(2) fills in a code below zero and may write
+	/* A sender by rt_sigqueueinfo(2) or tgkill(2) fills in a code below zero and may write
 	 * any pid beside it; with SI_USER or a code of the kernel's own the pid is the kernel's. */
 	s->fn(s, (int)si.ssi_signo, si.ssi_code < 0 ? LOOP_SENDER_UNKNOWN : (pid_t)si.ssi_pid);
 }

@@ -188,7 +188,7 @@ static void pool_event(struct loop_fd *fd, unsigned events)
 	for (unsigned i = 0; i < p->n_max; i++)
 		if (p->slots[i].state == POOL_SLOT_ENDED)
 			pool_join(&p->slots[i]);
-	/* One that was renewed leaves what it would have taken. */
+	/* A thread that was renewed leaves what it would have taken. */
 	pool_grow(p);
 	work = pool_queue_pop(&p->finished);
 	if (!p->finished.first) {

@@ -61,7 +61,7 @@ static void plug_end(struct plug *p)
 
 /* ---- into the kernel ---- */
 
-/* Who sends to a port of a protocol without connections stays where he was led first. */
+/* A sender to a port of a protocol without connections stays where it was led first. */
 static void plug_forget_connections(const struct attachment *a)
 {
 	struct conntrack_stale *stale = calloc(2 * a->n_publish + 1, sizeof(*stale));
@@ -171,7 +171,7 @@ static void plug_done(struct pool_work *work)
 	a->bridge = p->err.code ? 0 : p->bridge;
 	if (a->bridge)
 		plug_look_at_bridge(a);
-	/* Who lends a device sees to it that it comes back. */
+	/* The lender of a device sees to it that it comes back. */
 	if (attachment_holds_netns(a) && !p->err.code)
 		a->home_fd = TAKE_FD(p->netns_fd);
 	/* What it could not undo. */

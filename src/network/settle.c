@@ -146,7 +146,7 @@ static bool settling_is_bridge(const struct settling *s, const char *name)
 	return false;
 }
 
-/* One that cannot be had stops nobody else: its own pods are told (network.trouble). */
+/* A network that cannot be had stops nobody else: its own pods are told (network.trouble). */
 static void settling_bridges(struct settling *s)
 {
 	struct error why = ERROR_INIT;
@@ -565,7 +565,7 @@ void networks_done_settle(struct networks *all)
 		list_remove(&job->link);
 		job->drop(job);
 	}
-	/* One that a thread did not come to. */
+	/* Work that a thread did not come to. */
 	all->settlement = settling_free(all->settlement);
 	loop_timer_done(&all->settle_soon);
 	if (all->forward_fd >= 0)

@@ -170,7 +170,7 @@ bool book_refresh(struct book *b)
 		book_replace(b, &text);
 		return book_tell(b, false, "", &err);
 	}
-	/* One that is being written is whole soon. */
+	/* A file that is being written is whole soon. */
 	if (r < 0 && b->text.len > 0)
 		return false;
 	if (r < 0)

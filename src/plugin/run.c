@@ -133,7 +133,7 @@ static void run_close(int *fd)
 	*fd = fd_close(*fd);
 }
 
-/* One that does not read its document to the end is none of our business. */
+/* A plugin that does not read its document to the end is none of our business. */
 static void run_feed(struct running *g)
 {
 	const uint8_t *data = g->run->input;

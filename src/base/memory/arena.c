@@ -40,7 +40,8 @@ static struct arena_block *arena_grow(struct arena *a, size_t n)
 		return NULL;
 	b->size = size;
 	b->used = 0;
-	/* One that is made for a single large piece goes behind the block that still has room. */
+	/* A block that is made for a single large piece goes behind the block that still has room.
+	 */
 	if (a->blocks && n > ARENA_BLOCK) {
 		b->next = a->blocks->next;
 		a->blocks->next = b;

@@ -255,7 +255,7 @@ static int read_int(const struct handover_field *f, const uint8_t *data, size_t 
 	return 0;
 }
 
-/* One that is closed on exec was opened here, or taken from the state before. */
+/* A descriptor that is closed on exec was opened here, or taken from the state before. */
 static int read_fd(const struct handover_reader *r, const uint8_t *data, size_t len, int *at)
 {
 	uint64_t n;

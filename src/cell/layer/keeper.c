@@ -559,7 +559,7 @@ int keeper_attach(struct keeper *k, const struct keeper_attach_spec *spec,
 		return r;
 	if (c->status.state == CONTAINER_STARTING || c->status.state == CONTAINER_FAILED)
 		return error_refuse(err, ERROR_PRECONDITION, "container %s does not run", c->name);
-	/* One that has ended takes no input, and says so by its end. */
+	/* A container that has ended takes no input, and says so by its end. */
 	if (spec->stdin_open && c->status.state == CONTAINER_RUNNING && !c->stdin_open)
 		return error_field(err, ERROR_PRECONDITION, "stdin",
 				   "container %s was started without", c->name);

@@ -7,7 +7,7 @@
 #include "base/macros.h"
 #include "cell/output/pump.h"
 
-/* Who is further behind than this could be overtaken by the next piece. */
+/* A client that is further behind than this could be overtaken by the next piece. */
 #define ATTACH_BEHIND_MAX (RING_MAX - PUMP_READ_MAX - RING_HEAD)
 
 struct keeper_attach {

@@ -82,7 +82,7 @@ static void sandbox_names_done(struct sandbox_names *n)
 		buf_done(&n->files[i]);
 }
 
-/* One that is not there is an empty one. */
+/* A file that is not there is an empty one. */
 static int sandbox_names_read(struct sandbox_names *n, struct error *err)
 {
 	_cleanup_fd_ int etc_fd =

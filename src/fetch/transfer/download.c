@@ -181,7 +181,8 @@ static int download_restart(struct download *l, const char *found, struct error 
 	if (++o->n_restarts >= registry->endpoints.n + DOWNLOAD_RESTARTS_MAX)
 		return error_refuse(err, ERROR_INVALID, "registry %s: %s has the digest %s",
 				    registry->host, l->what, found);
-	/* Whoever sent all of it is asked last; of what was kept from earlier nobody knows. */
+	/* An endpoint that sent all of it is asked last; of what was kept from earlier nobody
+	 * knows. */
 	if (l->from == 0)
 		o->first = l->exchange.endpoint + 1;
 	(void)str_printf(text, sizeof(text), "what came of it%s has the digest %s",

@@ -430,7 +430,7 @@ static int push_good_appends(struct push_upload *f, struct error *err)
 	return *push_head(f)->location ? push_take_location(f, err) : 0;
 }
 
-/* One that does not take pieces gets the whole. */
+/* A registry that does not take pieces gets the whole. */
 static int push_bad_appends(struct push_upload *f, struct error *err)
 {
 	if (f->err.kind == ERROR_FAULT || f->err.kind == ERROR_DENIED)

@@ -346,7 +346,7 @@ static void stream_stop(struct stream *s)
 	s->stopping = true;
 	stream_wake_all(s);
 	(void)pthread_mutex_unlock(&s->lock);
-	/* Who waits for the pipe, or for memory, does not look at `stopping`. */
+	/* A thread that waits for the pipe, or for memory, does not look at `stopping`. */
 	(void)eventfd_write(s->stop_fd, 1);
 }
 

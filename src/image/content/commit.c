@@ -78,8 +78,8 @@ static int commit_move(const struct image_store *s, int staged_fd, const struct 
 	r = FAILPOINT("import.blob");
 	if (r < 0)
 		return error_set(err, r, "store blob %s", b->digest);
-	/* One that is there already may have been damaged on the disk: this one was verified just
-	 * now. */
+	/* A file that is there already may have been damaged on the disk: this one was verified
+	 * just now. */
 	if (sysio_renameat(staged_fd, hex, s->blobs_fd, hex) < 0)
 		return error_set(err, -errno, "move blob %s to its place", b->digest);
 	FAILPOINT_AFTER("import.blob");

@@ -380,7 +380,7 @@ static void trash_free(struct trash *t)
 	free(t);
 }
 
-/* Whoever waits is not held up by what cannot be deleted yet: it is out of sight. */
+/* A waiting caller is not held up by what cannot be deleted yet: it is out of sight. */
 static void trash_tell(struct trash_watch *watch)
 {
 	if (!watch)

@@ -66,7 +66,7 @@ static void prune_gone(struct trash_watch *w)
 	prune_end(container_of(w, struct prune, watch), NULL);
 }
 
-/* Whoever began the removals holds one of these too, so that it does not end in the middle. */
+/* The beginner of the removals holds one of these too, so that it does not end in the middle. */
 static void prune_drop(struct prune *p)
 {
 	if (--p->watch.n_pending == 0)

@@ -179,7 +179,7 @@ static void recording_image_done(void *userdata, const struct error *err)
 		recording_apply(r);
 	else if (!i->err.code)
 		i->err = *err;
-	/* Whoever cancels wants it gone, also when that came too late. */
+	/* A cancel wants it gone, also when that came too late. */
 	if (!err && i->cancelled && fresh && !r->record)
 		i->unwanted(i, r->id);
 	recording_image_free(r);

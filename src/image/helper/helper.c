@@ -49,8 +49,8 @@ static int helper_receive(struct helper *h)
 	static uint8_t packet[FETCHMSG_SIZE_MAX];
 	ssize_t n;
 
-	/* One that ends without having read all that it was told resets the connection; that is
-	 * told once, in front of its last words. */
+	/* A helper that ends without having read all that it was told resets the connection; that
+	 * is told once, in front of its last words. */
 	do {
 		n = recv(h->sock_fd, packet, sizeof(packet), MSG_DONTWAIT | MSG_TRUNC);
 	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));

@@ -20,7 +20,7 @@ struct lower {
 	unsigned n_users;
 };
 
-/* Who waits for a file. */
+/* A job that waits for a file. */
 struct lower_wait {
 	struct list link; /* of the store */
 	struct image_store *store;

@@ -7,7 +7,7 @@
 #include "base/macros.h"
 #include "base/text/str.h"
 
-/* One that ends with a slash stands for everything below it. */
+/* A path that ends with a slash stands for everything below it. */
 static const struct {
 	const char *path;
 	enum isolate_ns kind;

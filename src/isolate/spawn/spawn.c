@@ -417,7 +417,7 @@ void isolate_child_done(struct isolate_child *c)
 	c->give_fd = fd_close(c->give_fd);
 }
 
-/* One that is gone already is no error. */
+/* A process that is gone already is no error. */
 static int child_given(struct isolate_child *c, int r, struct error *err)
 {
 	c->give_fd = fd_close(c->give_fd);

@@ -36,7 +36,7 @@ static int copy_up_meta(int fd, const struct stat *st)
 #define COPY_UP_NAMES_MAX 4096 /* bytes of all names of attributes, then they are too many */
 #define COPY_UP_VALUE_MAX 65536
 
-/* One that the destination has no place for is left behind. */
+/* An attribute that the destination has no place for is left behind. */
 static int copy_up_attribute(int from_fd, int to_fd, const char *name, char *value)
 {
 	ssize_t n = fgetxattr(from_fd, name, value, COPY_UP_VALUE_MAX);

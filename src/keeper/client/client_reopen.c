@@ -148,7 +148,7 @@ static bool reopen_is_direct(const struct reopen *ro)
 	return !ro->target[0];
 }
 
-/* Who knows the sockets, or NULL. */
+/* The client that knows the sockets, or NULL. */
 static struct keeper_client *reopen_direct(const struct connection *c)
 {
 	struct keeper_client *client = list_first(&c->clients, struct keeper_client, link);

@@ -104,7 +104,7 @@ static void logs_on_message(struct rpc_call *call, const ProtobufCMessage *messa
 	struct error err = ERROR_INIT;
 	struct logs *g = data;
 
-	/* Who takes nothing more may still listen. */
+	/* A client that takes nothing more may still listen. */
 	if (request && g->log && kept_take(g->log, request->ack, &err) < 0)
 		logs_fail(g, &err);
 }

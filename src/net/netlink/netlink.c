@@ -94,7 +94,7 @@ static int netlink_receive(struct netlink *nl, uint8_t *data, size_t size, const
 	do {
 		len = sizeof(from);
 		n = recvfrom(nl->fd, data, size, MSG_TRUNC, (struct sockaddr *)&from, &len);
-		/* Whoever is in the namespace may write to us: only the kernel has no port. */
+		/* Any process of the namespace may write to us: only the kernel has no port. */
 	} while ((n < 0 && errno == EINTR) || (n >= 0 && from.nl_pid != 0));
 	if (n < 0)
 		return error_set(err, errno == EAGAIN ? -ETIMEDOUT : -errno,

@@ -56,7 +56,7 @@ static int diag_read(const struct netmsg_head *answer, void *arg)
 	uid_t *ret = arg;
 	int r = netmsg_take(&rest, &m, sizeof(m));
 
-	/* One that nobody has open any more is nobody's: the kernel tells 0 as its user. */
+	/* A socket that nobody has open any more is nobody's: the kernel tells 0 as its user. */
 	if (r == 0 && m.idiag_inode != 0)
 		*ret = m.idiag_uid;
 	return r;

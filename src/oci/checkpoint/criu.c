@@ -90,7 +90,8 @@ static void talk_wait(struct talk *t, siginfo_t *info)
 	t->ended = true;
 }
 
-/* Whoever goes away early closes the socket: criu then takes back what it has done, and ends. */
+/* A caller that goes away early closes the socket: criu then takes back what it has done, and ends.
+ */
 static void talk_done(struct talk *t)
 {
 	siginfo_t info;

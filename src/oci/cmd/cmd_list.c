@@ -68,7 +68,7 @@ static void list_row(const struct container *c, enum container_status status)
 		     c->created ? c->created : "-", c->bundle ? c->bundle : "-");
 }
 
-/* One that goes away meanwhile is left out, one that cannot be read is told. */
+/* A container that goes away meanwhile is left out, one that cannot be read is told. */
 static void list_one(const struct oci *oci, const char *id, struct json *j, bool quiet)
 {
 	_cleanup_(container_done) struct container c = CONTAINER_INIT;

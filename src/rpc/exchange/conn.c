@@ -273,7 +273,7 @@ static void conn_event(struct loop_fd *source, unsigned events)
 	c->busy++;
 	for (unsigned i = 0; i < CONN_READS_MAX && r > 0; i++) {
 		r = conn_read_some(c);
-		/* Who sends as fast as this shall not stand still while more is read. */
+		/* A peer that sends as fast as this shall not stand still while more is read. */
 		if (r > 0)
 			conn_run(c);
 		if (c->freed || !c->http)

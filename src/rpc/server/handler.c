@@ -96,7 +96,7 @@ int handler_check_later(const struct rpc_method *m, const uint8_t *data, size_t 
 	return 0;
 }
 
-/* Who has the call may have passed it on meanwhile, then reading is no longer ours to stop. */
+/* The owner of the call may have passed it on meanwhile, then reading is no longer ours to stop. */
 static void handler_hold(struct rpc_call *c)
 {
 	if (call_is_live(c) && !c->passed_on)

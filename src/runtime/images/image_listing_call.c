@@ -148,7 +148,7 @@ static void listing_on_referrer(void *userdata, const struct image_referrer *ref
 	to->n_annotations = 0;
 }
 
-/* Whoever calls has counted (image_listing_ops). */
+/* The caller has counted (image_listing_ops). */
 static void listing_on_annotation(void *userdata, const char *name, const char *value)
 {
 	struct listing_call *c = userdata;

@@ -175,7 +175,7 @@ int convert_attachment(struct arena *a, const struct workload *w, Nacre__V1__Wor
 {
 	const struct attachment *first = w->attachment;
 
-	/* One that comes or goes just now is none yet, or none any more. */
+	/* A network that comes or goes just now is none yet, or none any more. */
 	while (first && first->is_half)
 		first = first->next;
 	m->attachment = settings_network(a, w->settings);

@@ -406,7 +406,7 @@ static void network_on_patience(struct loop_timer *t)
 	network_changed(c);
 }
 
-/* Who is told that it is done finds the names that go with it. */
+/* The caller that is told that it is done finds the names that go with it. */
 static void network_answer(struct network_change *c, const ProtobufCMessage *answer)
 {
 	c->answer = answer;

@@ -48,8 +48,8 @@ static void feed_run(struct feed *f)
 	}
 	while (r >= 0 && f->begun && f->next <= f->events->sequence && rpc_call_writable(f->call))
 		r = feed_next(f, &err);
-	/* One that is held up is told as soon as it cannot be helped any more, not when it reads
-	 * again: what it holds is worth nothing to it. */
+	/* A reader that is held up is told as soon as it cannot be helped any more, not when it
+	 * reads again: what it holds is worth nothing to it. */
 	if (r >= 0 && f->next <= f->events->sequence && !events_get(f->events, f->next))
 		r = feed_next(f, &err);
 	if (r < 0)

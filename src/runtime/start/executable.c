@@ -158,7 +158,7 @@ static void executable_on_log_end(void *userdata, const struct error *err)
 {
 	struct executable_call *x = userdata;
 
-	/* One that never was has no log. */
+	/* An executable that never ran has no log. */
 	if (err && err->code != -ENOENT)
 		x->err = *err;
 	executable_finish(x);
@@ -234,7 +234,7 @@ static void executable_on_timeout(struct loop_timer *t)
 	struct workload *w = workloads_find(x->service->workloads, x->id);
 
 	x->timed_out = true;
-	/* Whoever else asks is told too. */
+	/* All others that ask are told too. */
 	if (w && !workload_has_ended(w) && !w->reason[0])
 		(void)str_copy(w->reason, sizeof(w->reason), executable_timeout_reason);
 	executable_kill(x);
@@ -589,7 +589,7 @@ void executable_run(struct rpc_call *call, const Aurae__Runtime__V0__RunExecutab
 		return;
 	}
 	rpc_call_on_cancel(call, executable_on_cancel, x);
-	/* One that is longer than any clock runs is none. */
+	/* A limit that is longer than any clock runs is none. */
 	if (request->executable->timeout_ms &&
 	    request->executable->timeout_ms <= INT64_MAX / NSEC_PER_MSEC)
 		loop_timer_set(&x->timeout, request->executable->timeout_ms * NSEC_PER_MSEC);

@@ -220,7 +220,7 @@ static size_t run_find_container(const struct run_what *what, const char *name)
 	return i;
 }
 
-/* One that a container requires, `at`. */
+/* Requirement `at` of a container. */
 static int run_take_requirement(const struct run_what *what, size_t at,
 				const Aurae__Runtime__V0__Requirement *q, const char *field,
 				struct pod_requires *to, struct error *err)

@@ -127,7 +127,7 @@ static void run_again_gone(void *userdata, struct instance *i, const struct erro
 	run_again_now(userdata, err);
 }
 
-/* One that is FAILED for the last moment, or of a pod that is not there any more. */
+/* An instance that is FAILED for the last moment, or of a pod that is not there any more. */
 static bool run_is_leaving(const struct runtime_service *s, const struct instance *i)
 {
 	return i->owner[0] ? !workloads_find_id(s->workloads, i->owner) : instance_is_leaving(i);

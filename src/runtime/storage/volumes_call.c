@@ -208,7 +208,7 @@ static void volumes_run(struct pool_work *work)
 
 /* ---- its end ---- */
 
-/* One that was made for a call that has come to nothing goes again. */
+/* A volume that was made for a call that has come to nothing goes again. */
 static void volumes_leave_one(struct volumes_calls *all, struct volumes_item *item)
 {
 	struct volume *volume = item->volume;

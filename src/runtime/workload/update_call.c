@@ -62,7 +62,7 @@ static struct pod_container *update_container(struct workload *w, const char *id
 	return NULL;
 }
 
-/* One that was made for a pod is shown as that pod. */
+/* An instance that was made for a pod is shown as that pod. */
 static void update_publish_instance(struct events *events, const struct instance *i)
 {
 	struct event e = {

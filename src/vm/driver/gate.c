@@ -79,7 +79,7 @@ static void gate_over(struct gate *g, const struct error *err)
 	issuer_forget(g->issuer, &g->needs[GATE_GUEST]);
 	issuer_forget(g->issuer, g);
 	issuer_unwatch(&g->watch_bundle);
-	/* One that cannot be spoken to serves nobody; the end is told when it is reaped. */
+	/* A gate that cannot be spoken to serves nobody; the end is told when it is reaped. */
 	if (g->watched)
 		(void)pidfd_kill(g->child.pidfd, SIGKILL);
 	else

@@ -296,7 +296,7 @@ static int tar_check_sum(const struct tar_read *r)
 	return told == sum || (int64_t)told == old ? 0 : -EINVAL;
 }
 
-/* Whoever sends something else should hear what it is. */
+/* The sender of something else should hear what it is. */
 static int tar_refuse_stream(const struct tar_read *r, size_t n, struct error *err)
 {
 	static const struct {
