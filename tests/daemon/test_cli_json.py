@@ -35,12 +35,18 @@ class Output(nacre_test.NodeTest):
         cls.busybox()
         cls.document = schema.load()
 
+    @classmethod
+    def prepare(cls):
+        # The first network has the daemon open its sockets.
+        cls.node.cli("network", "create", "first")
+        cls.node.cli("network", "rm", "first")
+
     def tearDown(self):
         self.node.clear()
         super().tearDown()
 
     def check(self, command, *words, status=0):
-        done = self.node.cli("-o", "json", *command.split()[:2 if command.startswith(("image", "system", "health")) else 1], *words, check=False)
+        done = self.node.cli("-o", "json", *command.split()[:2 if command.startswith(("image", "system", "health", "network")) else 1], *words, check=False)
         self.assertEqual(status, done.returncode, done.stderr)
         value = json.loads(done.stdout)
         schema.check(self.document, command, value)
@@ -87,7 +93,9 @@ class Output(nacre_test.NodeTest):
         self.assertEqual(["images", "containers", "volumes"], [row["kind"] for row in self.check("system df")])
         self.assertEqual(1, len(self.check("image ls")))
         self.assertEqual({"pod", "executable"}, {i["kind"] for i in self.check("prune", "--force")["items"]})
-        self.check("system prune", "--force")
+        self.node.cli("network", "create", "spare")
+        self.assertEqual([{"kind": "network", "name": "spare"}], self.check("network prune", "--force")["items"])
+        self.check("system prune", "--force", "--volumes")
         self.check("check")
         self.check("info")
         self.check("version")

@@ -23,6 +23,9 @@ def lines():
 class Named(nacre_test.NodeTest):
     @classmethod
     def prepare(cls):
+        # The first network has the daemon open its sockets.
+        cls.node.cli("network", "create", "first")
+        cls.node.cli("network", "rm", "first")
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         for name in ("docker", "podman"):

@@ -206,11 +206,15 @@ int cmd_network_ls(const struct cli *cli, const struct args *args)
 	struct json j = JSON_INIT(stdout);
 	struct error err = ERROR_INIT;
 
-	(void)args;
 	list = client_ask_once(&cli->daemon, "/nacre.v1.NetworkService/ListNetworks", &request.base,
 			       &nacre__v1__list_networks_response__descriptor, 0, &err);
 	if (!list)
 		return cli_fail(&err);
+	if (args_flag(args, "quiet")) {
+		for (size_t i = 0; i < list->n_networks; i++)
+			(void)puts(list->networks[i]->name);
+		return 0;
+	}
 	if (!cli->json) {
 		network_table(cli, list);
 		return 0;

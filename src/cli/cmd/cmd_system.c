@@ -194,6 +194,7 @@ struct prune {
 	struct client *client;
 	const char *kind; /* of workloads; NULL: each */
 	bool all;         /* also images with a name */
+	bool volumes;     /* also those without a name */
 	nsec_t before;    /* only what was made before then; 0: all */
 	char **labels;    /* that it has */
 	size_t n_labels;
@@ -379,10 +380,30 @@ static void prune_images(struct prune *p)
 	}
 }
 
+static void prune_volumes(struct prune *p)
+{
+	Nacre__V1__PruneVolumesRequest request = NACRE__V1__PRUNE_VOLUMES_REQUEST__INIT;
+	_cleanup_message_ Nacre__V1__PruneVolumesResponse *answer = NULL;
+	struct error err = ERROR_INIT;
+	bool told = false;
+
+	if (!p->volumes)
+		return;
+	answer = client_ask(p->client, "/nacre.v1.VolumeService/PruneVolumes", &request.base,
+			    &nacre__v1__prune_volumes_response__descriptor, &err);
+	if (!answer)
+		prune_fail(p, &err);
+	for (size_t i = 0; answer && i < answer->n_removed; i++) {
+		prune_head(p, &told, "Volumes");
+		prune_tell(p, "volume", answer->removed[i]);
+	}
+}
+
 /* In this order: what a workload was made of is free when it is gone. */
 static void (*const prune_steps[])(struct prune *p) = {
 	prune_workloads,
 	prune_networks,
+	prune_volumes,
 	prune_images,
 };
 
@@ -439,9 +460,23 @@ int cmd_prune(const struct cli *cli, const struct args *args)
 	return prune_end(&p);
 }
 
+int cmd_network_prune(const struct cli *cli, const struct args *args)
+{
+	_cleanup_(prune_done) struct prune p = { .kind = NULL };
+	struct json j = JSON_INIT(stdout);
+	struct error err = ERROR_INIT;
+
+	if (prune_begin(&p, cli, args, "all networks that nobody is on", &err) < 0)
+		return cli_fail(&err);
+	prune_json_begin(&p, &j, cli);
+	prune_networks(&p);
+	return prune_end(&p);
+}
+
 int cmd_system_prune(const struct cli *cli, const struct args *args)
 {
-	_cleanup_(prune_done) struct prune p = { .all = args_flag(args, "all") };
+	_cleanup_(prune_done) struct prune p = { .all = args_flag(args, "all"),
+						 .volumes = args_flag(args, "volumes") };
 	const char *what =
 		p.all ? "all workloads that have ended, networks that nobody is on, and images "
 			"that nothing is made of"
@@ -451,6 +486,9 @@ int cmd_system_prune(const struct cli *cli, const struct args *args)
 	struct error err = ERROR_INIT;
 	char bytes[TEXT_SIZE];
 
+	if (p.volumes && args_value(args, "filter"))
+		return cli_complain("--volumes and --filter exclude each other: no filter is "
+				    "known for volumes");
 	if (prune_begin(&p, cli, args, what, &err) < 0)
 		return cli_fail(&err);
 	prune_json_begin(&p, &j, cli);

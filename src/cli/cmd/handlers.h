@@ -34,6 +34,7 @@ int cmd_export(const struct cli *cli, const struct args *args);
 int cmd_processes(const struct cli *cli, const struct args *args);
 int cmd_prune(const struct cli *cli, const struct args *args);
 int cmd_system_df(const struct cli *cli, const struct args *args);
+int cmd_network_prune(const struct cli *cli, const struct args *args);
 int cmd_system_prune(const struct cli *cli, const struct args *args);
 /* cmd_debug.c */
 int cmd_debug(const struct cli *cli, const struct args *args);

@@ -18,6 +18,17 @@ static const struct arg_option options_create[] = {
 	OPTION_END,
 };
 
+static const struct arg_option options_ls[] = {
+	{ "quiet", 'q', NULL, "names alone" },
+	OPTION_END,
+};
+
+static const struct arg_option options_prune[] = {
+	{ "force", 'f', NULL, "do not ask" },
+	{ "filter", 0, "until=TIME", "only what was made before then (24h: so long ago)" },
+	OPTION_END,
+};
+
 static const struct arg_option options_connect[] = {
 	{ "ip", 0, "ADDRESS", "its address of IPv4 there, else the network's next" },
 	{ "ip6", 0, "ADDRESS", "the same of IPv6" },
@@ -65,6 +76,7 @@ static const struct command network_commands[] = {
 	{
 		.name = "network ls",
 		.operands = "",
+		.options = options_ls,
 		.summary = "list networks",
 		.help = "With their subnets, and how many pods are on each. The one named "
 			"\"default\" is there from\n"
@@ -88,6 +100,16 @@ static const struct command network_commands[] = {
 		.n_min = 1,
 		.n_max = CLI_OPERANDS_ANY,
 		.run = cmd_network_rm,
+	},
+	{
+		.name = "network prune",
+		.operands = "",
+		.summary = "remove networks that nobody is on",
+		.help = "The one named \"default\" stays. Asks first, where there is a terminal. "
+			"Prints the\n"
+			"name of each.",
+		.options = options_prune,
+		.run = cmd_network_prune,
 	},
 	{
 		.name = "network connect",

@@ -37,6 +37,7 @@ static const struct arg_option options_system_prune[] = {
 	OPTION_FORCE,
 	OPTION_FILTER,
 	{ "all", 'a', NULL, "also images that have a name and that nothing is made of" },
+	{ "volumes", 0, NULL, "also volumes without a name that nobody has" },
 	OPTION_END,
 };
 

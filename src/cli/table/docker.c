@@ -111,6 +111,9 @@ static const struct docker_option docker_options[] = {
 	{ RUNS, "attach", 'a', true, NULL, "-i and -t say what is passed on" },
 	{ RUNS, "gpus", 0, true, NULL, "nacre passes no graphics processor on" },
 	{ RUNS, "link", 0, true, NULL, "pods of one network find each other by name" },
+	{ RUNS, "network-alias", 0, true, NULL,
+	  "pods of one network find each other by name: use --name" },
+	{ RUNS, "expose", 0, true, "", NULL },
 	{ RUNS, "pod", 0, true, NULL,
 	  "a pod is made with its containers: `nacre pod NAME=IMAGE …`" },
 	{ RUNS, "memory-swap", 0, true, NULL,
@@ -158,6 +161,12 @@ static const struct docker_option docker_options[] = {
 	{ " network_create ", "opt", 'o', true, "--opt", NULL },
 	{ " image_prune ", "force", 'f', false, "", NULL },
 	{ " image_prune ", "filter", 0, true, NULL, "use --older-than" },
+	{ " info system_info version ", "format", 'f', true, NULL, "use -o json" },
+	{ " network_ls ", "filter", 'f', true, NULL, "use -o json, and jq on what it prints" },
+	{ " events ", "since", 0, true, NULL, "events are told from now on, and not kept" },
+	{ " events ", "until", 0, true, NULL, "events are told until you interrupt it" },
+	{ " events ", "filter", 'f', true, NULL, "use -o json, and jq on what it prints" },
+	{ " update ", "restart", 0, true, NULL, "a policy is given when it is made" },
 	{ " system_df ", "verbose", 'v', false, NULL, "`nacre image df` says more" },
 };
 
@@ -328,7 +337,7 @@ static int docker_put(struct docker_parse *p, const struct docker_option *o, con
 		return 0;
 	}
 	docker_push_words(p->line, o->ours);
-	if (value)
+	if (value && *o->ours)
 		docker_push(p->line, value);
 	return 0;
 }
