@@ -9,7 +9,7 @@
 #   make format         lays the code out
 #   make api            renews doc/api.txt, what server reflection tells of the API
 #   make conformance    other people's clients against a private daemon; six of the workloads below
-#   make workloads      thirty kinds of Debian's software (or NAMES="nginx redis") in pods: work, graceful end, data (half an hour)
+#   make workloads      thirty kinds of Debian's software (or NAMES="nginx redis") in pods: work, graceful end, data (half an hour); KIND=vm: in microVMs
 #   make guest          what needs cgroup v2 alone, in a virtual machine with Debian's kernel (part of ./check)
 #   make guest-kernel   the small kernel for guests, from Debian's linux-source, in build/guest-kernel (ten minutes)
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
@@ -196,7 +196,7 @@ conformance: all
 .PHONY: workloads
 workloads: all
 	@tools/install --check build workloads
-	tests/workloads/run $(WORKLOADS_FLAGS) $(BUILD) $(NAMES)
+	tests/workloads/run $(if $(KIND),--kind $(KIND)) $(WORKLOADS_FLAGS) $(BUILD) $(NAMES)
 
 .PHONY: guest
 guest: all

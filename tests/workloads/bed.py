@@ -27,8 +27,8 @@ class Case:
     # What is kept is in a volume, and seen in a new pod; else `nacre start` begins the same pod again.
     renew = True
     start_seconds = 60
-    # Why it is not run in a microVM; "": it is.
-    NOT_IN_VM = "a microVM is on no network, so no client would reach it"
+    # Of its microVM: programs, and what they write beside volumes, have no more.
+    vm_memory = "512m"
     # Images of other rows that it needs too.
     OTHERS = ()
 
@@ -38,10 +38,15 @@ class Case:
 
     # -- the pod --
 
+    def kind_options(self):
+        return ("--kind", "vm", "-m", self.vm_memory) if self.kind == "vm" else ()
+
     def run(self, *options, image="", name="", command=()):
-        if self.kind == "vm":
-            options = ("--kind", "vm", *options)
-        self.node.cli("run", "-d", "--name", name or self.name, *options, image or self.name, *command, seconds=120)
+        self.node.cli("run", "-d", "--name", name or self.name, *self.kind_options(), *options, image or self.name, *command, seconds=240)
+
+    def beside(self, name, *options, image="", command=()):
+        """A pod that only helps: never in a microVM."""
+        self.node.cli("run", "-d", "--name", name, *options, image or self.name, *command, seconds=120)
 
     def start(self):
         self.run(*self.row.options)
@@ -84,13 +89,13 @@ class Case:
                 return None
 
         try:
-            return until(tried, seconds or self.start_seconds, what)
+            return until(tried, (seconds or self.start_seconds) * (4 if self.kind == "vm" else 1), what)
         except AssertionError as e:
             raise AssertionError(f"{e}; {last}\n{self.log()[-3000:]}") from None
 
     def stop(self):
         before = time.monotonic()
-        self.cli("stop", "-t", str(STOP_TIME), self.name, seconds=STOP_TIME + 30)
+        self.cli("stop", "-t", str(STOP_TIME), self.name, seconds=STOP_TIME + 60)
         took = time.monotonic() - before
         status = int(self.cli("wait", self.name).split()[-1])
         log = self.log()

@@ -57,7 +57,8 @@ class Haproxy(Case):
 
     def start(self):
         for name in ("one", "two"):
-            self.run(name=name, image="nginx", command=["sh", "-c", f"echo page of {name} >/var/www/html/index.html; exec nginx -g 'daemon off;'"])
+            self.beside(name, image="nginx",
+                        command=["sh", "-c", f"echo page of {name} >/var/www/html/index.html; exec nginx -g 'daemon off;'"])
         self.run(*self.row.options)
 
     def show(self):
@@ -91,6 +92,7 @@ class Postgresql(Case):
 
 
 class Mariadb(Case):
+    vm_memory = "1g"
     def sql(self, text):
         return self.client("mariadb", "-h", "mariadb", "-u", "alice", "-psecret", "-Ne", text)
 
@@ -123,6 +125,7 @@ class Memcached(Case):
 
 
 class Rabbitmq(Case):
+    vm_memory = "1g"
     start_seconds = 180
     URL = "--url=amqp://guest:guest@rabbitmq"
 
@@ -163,6 +166,7 @@ class Etcd(Case):
 
 
 class Prometheus(Case):
+    vm_memory = "1g"
     def samples(self, ago=""):
         text = self.page(9090, f"/api/v1/query?query=count_over_time(up[1h]{ago})")
         found = re.search(r'"value":\[[\d.]+,"(\d+)"\]', text)
@@ -180,23 +184,26 @@ class Prometheus(Case):
 
 
 class Openjdk(Case):
+    vm_memory = "1g"
     start_seconds = 120
 
     def start(self):
         # A limit of memory, where a host can have one.
-        self.limit = ["-m", "512m"] if "memory" in nacre_test.host.read(nacre_test.host.cgroup_root() + "/cgroup.controllers").split() else []
+        self.limit = [] if self.kind == "vm" else ["-m", "512m"] if "memory" in nacre_test.host.read(nacre_test.host.cgroup_root() + "/cgroup.controllers").split() else []
         self.run(*self.row.options, *self.limit)
 
     def show(self):
         self.until(lambda: self.page(8083).startswith("java "), "a page")
         processors, memory = self.page(8083).split()[1:]
-        self.equal(os.cpu_count(), int(processors))
+        # A microVM has as many as it was given.
+        self.equal(os.cpu_count() if self.kind != "vm" else int(self.exec("nproc")), int(processors))
         # A quarter of the limit.
         if self.limit:
             self.equal(True, int(memory) <= 128 << 20)
 
 
 class Tomcat(Case):
+    vm_memory = "1g"
     start_seconds = 180
 
     def show(self):
@@ -209,6 +216,7 @@ class Node(Case):
 
 
 class Python(Case):
+    vm_memory = "1g"
     renew = False
     start_seconds = 180
 
@@ -222,7 +230,7 @@ class Python(Case):
 
 class Php(Case):
     def start(self):
-        self.cli("pod", "--name", self.name, *self.row.options, "main=php", "--", "web=php", "nginx", "-g", "daemon off;")
+        self.cli("pod", "--name", self.name, *self.kind_options(), *self.row.options, "main=php", "--", "web=php", "nginx", "-g", "daemon off;")
 
     def show(self):
         self.shows_page(8087, "php fpm-fcgi 36")
@@ -241,7 +249,7 @@ class Golang(Case):
     start_seconds = 240
 
     def start(self):
-        self.run(name="build", command=["sh", "-c", "cd /srv && CGO_ENABLED=0 GO111MODULE=off go build -o /srv/server server.go"])
+        self.beside("build", command=["sh", "-c", "cd /srv && CGO_ENABLED=0 GO111MODULE=off go build -o /srv/server server.go"])
         self.equal("0", self.cli("wait", "build", seconds=240).split()[-1])
         self.cli("cp", "build:/srv/server", self.dir + "/server")
         archive = images.make(self.dir + "/empty.tar", "--file", self.dir + "/server:/server:0755", "--cmd", "/server", "--name", "empty")
@@ -253,7 +261,7 @@ class Golang(Case):
 
 
 class Gcc(Case):
-    NOT_IN_VM = ""
+    vm_memory = "1g"
 
     def show(self):
         self.equal("0", self.cli("wait", self.name, seconds=600).split()[-1])
@@ -284,15 +292,13 @@ class Sshd(Case):
 
 
 class Cron(Case):
-    NOT_IN_VM = "a microVM has no --init, without which cron ignores SIGTERM"
-
     def show(self):
         self.until(lambda: "system root\n" in self.exec("cat", "/tmp/system"), "the system's job", 130)
         self.until(lambda: "user alice\n" in self.exec("cat", "/tmp/user"), "the user's job", 130)
 
 
 class Systemd(Case):
-    NOT_IN_VM = ""
+    vm_memory = "1g"
     renew = False
     start_seconds = 120
 
@@ -357,6 +363,7 @@ class Bind(Case):
 
 
 class Samba(Case):
+    vm_memory = "1g"
     def smb(self, *commands):
         return self.client("sh", "-c", "echo content >/tmp/file; cd /tmp; smbclient -U alice%secret //samba/share -c '" + ";".join(commands) + "' && cat /tmp/back")
 
@@ -369,7 +376,7 @@ class Samba(Case):
 
 
 class Ffmpeg(Case):
-    NOT_IN_VM = ""
+    vm_memory = "1g"
 
     def show(self):
         self.equal("0", self.cli("wait", self.name, seconds=300).split()[-1])
@@ -405,8 +412,6 @@ class Busybox(Case):
 
 
 class Zombies(Case):
-    NOT_IN_VM = "a microVM has no --init"
-
     def count(self):
         return self.exec("sh", "-c", "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l").strip()
 
@@ -416,7 +421,7 @@ class Zombies(Case):
         self.until(lambda: self.count() == "100", "100 zombies")
         self.cli("rm", "-f", self.name)
         for words in (["--init", self.name], ["--entrypoint", "/usr/bin/tini", self.name, "--", *self.row.command]):
-            self.cli("run", "-d", "--name", self.name, *words)
+            self.cli("run", "-d", "--name", self.name, *self.kind_options(), *words)
             self.until(lambda: "made 50" in self.log(), "orphans")
             # Orphans go to the init; children of the program do not.
             self.until(lambda: self.count() == "50", "50 zombies")
@@ -425,8 +430,6 @@ class Zombies(Case):
 
 
 class Filecaps(Case):
-    NOT_IN_VM = ""
-
     def show(self):
         # Its mode allows nothing to a user: without the file's capability no socket is had where ping's own kind is closed.
         self.has("1 received", self.exec("ping", "-c", "1", "127.0.0.1", user="alice"))

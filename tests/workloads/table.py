@@ -7,7 +7,7 @@ import shlex
 import builder
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-Row = collections.namedtuple("Row", "name packages options command signal status log shows keeps")
+Row = collections.namedtuple("Row", "name packages options command signal status log shows keeps vm")
 
 
 def rows():
