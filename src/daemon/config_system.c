@@ -16,7 +16,8 @@
 
 void config_system_init(struct system_config *s)
 {
-	*s = (struct system_config){ .network_within = 10 * NSEC_PER_SEC,
+	*s = (struct system_config){ .log_level = LOG_INFO,
+				     .network_within = 10 * NSEC_PER_SEC,
 				     .dhcp_patience = 60 * NSEC_PER_SEC,
 				     .stop_within = 60 * NSEC_PER_SEC };
 }

@@ -24,8 +24,9 @@ static int system_load(void *userdata, struct system_config *ret, struct error *
 	*ret = c->sys;
 	r = config_load(c, o->config, !o->config_given, err);
 	if (r == 0) {
-		log_configure(STDERR_FILENO, c->log_level, c->log_form);
 		*ret = c->sys;
+		ret->log_level = c->log_level;
+		ret->log_form = c->log_form;
 	}
 	free(c);
 	return r;

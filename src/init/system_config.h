@@ -7,11 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/log/log.h"
 #include "base/time/clock.h"
 #include "net/range/prefix.h"
 
 /* What pid 1 (init/system_main.h) is told to set up: the section `system` of a configuration
- * (daemon/config.h). A value without pointers. */
+ * (daemon/config.h), and how it logs. A value without pointers. */
 
 #define SYSTEM_INTERFACES_MAX 8
 #define SYSTEM_ADDRESSES_MAX 4
@@ -32,6 +33,9 @@ struct system_interface {
 };
 
 struct system_config {
+	/* Of what pid 1 logs itself; the daemon's own keys. */
+	enum log_level log_level;
+	enum log_form log_form;
 	char hostname[SYSTEM_HOSTNAME_SIZE]; /* "": as it is */
 	struct system_interface interfaces[SYSTEM_INTERFACES_MAX];
 	size_t n_interfaces;

@@ -94,6 +94,7 @@ struct system_pid1 {
 	struct system_config config;
 	enum system_state state;
 	bool machine, restart;
+	int log_fd;
 	struct loop *loop;
 	struct loop_signal signals;
 	struct loop_fd button;
@@ -231,6 +232,7 @@ static void system_load(struct system_pid1 *s)
 	s->broken = s->bare = r < 0;
 	s->n_failed = 0;
 	s->fault = err;
+	log_configure(s->log_fd, s->config.log_level, s->config.log_form);
 	if (r < 0) {
 		log_error("the configuration is broken: the daemon serves without it, at its unix "
 			  "socket (repair it, and send SIGHUP)",
@@ -524,6 +526,22 @@ static void system_arm_surely(struct system_pid1 *s)
 	}
 }
 
+/* A console that takes nothing (control-S) holds up who writes to it: pid 1 rather loses a line, by
+ * a description of its own. */
+static int system_open_log(void)
+{
+	int fd = isatty(STDERR_FILENO)
+			 ? sysio_openat(AT_FDCWD, "/proc/self/fd/2",
+					O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0)
+			 : -1;
+
+	if (fd < 0)
+		return STDERR_FILENO;
+	(void)fd_set_nonblock(STDERR_FILENO, false);
+	log_configure(fd, LOG_INFO, LOG_FORM_TEXT);
+	return fd;
+}
+
 int system_main(const struct system_start *start)
 {
 	static struct system_pid1 s;
@@ -532,7 +550,11 @@ int system_main(const struct system_start *start)
 	s = (struct system_pid1){
 		.start = start, .exe_fd = -1, .daemon = ISOLATE_CHILD_INIT, .fault = ERROR_INIT
 	};
+	/* Until there is a /proc by which it can be opened again. */
+	if (isatty(STDERR_FILENO))
+		(void)fd_set_nonblock(STDERR_FILENO, true);
 	system_mounts_make();
+	s.log_fd = system_open_log();
 	title_set("nacre: init");
 	s.machine = system_is_machine();
 	/* Control, alternate, delete on the console is a signal like any other. */

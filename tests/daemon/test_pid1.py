@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nacre daemon` as pid 1 of a pid namespace: what it mounts, reaps and survives, and how it ends."""
 import os
+import pty
 import signal
+import termios
 import time
 import unittest
 
 import host
+import images
+import nacre_test
 import pid1
 from nacre_test import until
 
@@ -120,6 +124,18 @@ class Life(Pid1Test):
         self.assertIsNone(box.process.poll())
         self.assertEqual(0, pid1.stop(box))
 
+    def test_a_console_that_takes_nothing(self):
+        far, near = pty.openpty()
+        self.addCleanup(os.close, far)
+        box = self.box()
+        # What is written there waits for ever, as behind control-S.
+        termios.tcflow(near, termios.TCOOFF)
+        box.start(log=near)
+        os.close(near)
+        # Its daemon may wait, and pid 1 does not.
+        until(lambda: box.children(), what="it has begun")
+        self.assertEqual(0, pid1.stop(box, seconds=90))
+
     def test_orphans_without_end(self):
         box = self.up()
         box.inside("/bin/sh", "-c", "(while :; do (true & ) ; done) >/dev/null 2>&1 &")
@@ -233,6 +249,23 @@ class End(Pid1Test):
         box.start(shell="rm -f /etc/nacre/config.yaml; mkdir /etc/nacre/config.yaml")
         until(lambda: "the configuration is broken" in box.log(), what="it has begun")
         self.assertEqual(0, pid1.stop(box, seconds=30))
+
+    def test_a_daemon_that_is_not_pid_1(self):
+        with nacre_test.Node() as node:
+            images.ensure(node, "busybox")
+            out = os.path.join(node.dir, "out")
+            os.mkdir(out)
+            for name in ("a", "b"):
+                node.cli("run", "-d", "--name", name, "--restart", "always", "-v", f"{out}:/out", "busybox", "sh", "-c", STAY.format(name=name))
+                until(lambda name=name: os.path.exists(os.path.join(out, name)), what=f"{name} runs")
+            node.send_signal(signal.SIGPWR)
+            self.assertEqual(0, node.wait())
+            self.assertEqual(["b", "a"], host.read(os.path.join(out, "order")).split())
+            # No keeper either: the host ends.
+            until(lambda: not host.cgroup_pids(node.cgroup()), what="nothing is left")
+            # The same boot: nobody has stopped them, so their policy starts them.
+            node.start()
+            until(lambda: {w["state"] for w in node.json("ps", "-a")} == {"running"}, what="they run again")
 
     def test_workloads_begin_again(self):
         box = self.up()

@@ -83,10 +83,11 @@ class Box:
     def __exit__(self, *_):
         self.destroy()
 
-    def start(self, shell=""):
-        """shell: what is done in its namespaces and its root before it."""
+    def start(self, shell="", log=None):
+        """shell: what is done in its namespaces and its root before it. log: the descriptor of its output, in place of the file."""
         words = [nacre_test.BINARY, "daemon", "--socket", SOCKET]
-        with open(self.log_path, "ab") as log:
+        with open(self.log_path, "ab") as file:
+            log = file if log is None else log
             self.process = subprocess.Popen(
                 ["/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"', os.path.join(self.group, "cgroup.procs"), "unshare", "--net", "--pid", "--fork", "--kill-child", "chroot", self.root, "/bin/sh", "-c",
                  f'{shell}\nexec "$@"', "sh", *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
