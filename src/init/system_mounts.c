@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <mntent.h>
 #include <sched.h>
@@ -109,21 +110,39 @@ static bool mounts_has_below(const char *path)
 	return found;
 }
 
-bool system_can_write(const char *path)
+/* -ENOENT: it is not there. */
+static int mounts_try_write(const char *path)
 {
 	_cleanup_fd_ int dir_fd = -1, fd = -1;
 
-	if (sysio_mkdirat(AT_FDCWD, path, 0755) < 0 && errno != EEXIST && errno != ENOENT)
-		return false;
 	dir_fd = sysio_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (dir_fd < 0)
-		return errno == ENOENT;
+		return -errno;
 	fd = sysio_openat(dir_fd, MOUNTS_PROBE,
 			  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return errno != EROFS && errno != EACCES && errno != EPERM;
+		return errno == EEXIST ? 0 : -errno;
 	(void)sysio_unlinkat(dir_fd, MOUNTS_PROBE, 0);
-	return true;
+	return 0;
+}
+
+bool system_can_write(const char *path)
+{
+	char above[PATH_MAX];
+	char *slash;
+	int r;
+
+	if (str_copy(above, sizeof(above), path) < 0)
+		return false;
+	for (;;) {
+		r = mounts_try_write(*above ? above : "/");
+		slash = strrchr(above, '/');
+		if (r != -ENOENT || !slash)
+			break;
+		*slash = '\0';
+	}
+	/* What else is wrong, such as a disk that is full, the daemon knows how to tell. */
+	return r != -EROFS && r != -EACCES && r != -EPERM;
 }
 
 /* Whether /proc is that of this pid namespace. */

@@ -27,7 +27,7 @@ bool system_is_machine(void);
  * to a group of its own (SYSTEM_GROUP) in it, so that controllers can be handed on to workloads. */
 void system_group_enter(void);
 
-/* Whether files can be made in the directory, which is made where it is missing. */
+/* Whether files can be made in the directory, or where that is missing in the one above it. */
 bool system_can_write(const char *path);
 
 /* Unmounts what lies on disks, and makes read-only what is still in use. For a machine, when no

@@ -91,7 +91,6 @@ class Begin(Pid1Test):
 
     def test_read_only_root(self):
         box = self.box()
-        os.makedirs(box.path("/var/lib"))
         box.mount("-t", "tmpfs", "srv", box.path("/srv"))
         pid1.run("mount", "-o", "remount,bind,ro", box.root)
         box.up()
