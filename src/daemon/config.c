@@ -509,6 +509,12 @@ static int set_audit(struct config *c, const char *value)
 	return set_absolute(c->audit, sizeof(c->audit), value);
 }
 
+static int set_audit_full(struct config *c, const char *value)
+{
+	c->audit_full_refuses = str_eq(value, "refuse");
+	return c->audit_full_refuses || str_eq(value, "log") ? 0 : -EINVAL;
+}
+
 static int set_ca_key(struct config *c, const char *value)
 {
 	return set_absolute(c->ca_key, sizeof(c->ca_key), value);
@@ -527,6 +533,7 @@ static const struct config_key config_keys[] = {
 	  true },
 	{ "policy", set_policy, "an absolute path" },
 	{ "audit", set_audit, "an absolute path" },
+	{ "audit_full", set_audit_full, "log or refuse" },
 	{ "listen_names", set_listen_names,
 	  "a DNS name in small letters, or an address, at most 24 of them", true },
 	{ "log.level", set_log_level, "debug, info, warn or error" },

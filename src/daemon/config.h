@@ -41,6 +41,8 @@
  *     ca_certificate: /etc/nacre/ca.crt  # and its root; default: the node makes its own
  *   policy: /etc/nacre/access.yaml   # what they may call; without it, as their certificates say
  *   audit: /var/log/nacre/audit.log  # what was refused and what was changed, and by whom
+ *   audit_full: log      # where that cannot be written: a line in the daemon's log, or: refuse,
+ *                        # then nothing is changed
  *   images:
  *     reserve: 256MiB          # of the disk that images and containers leave free; 0: none
  *     root: overlay            # what roots lie upon: directories; or: erofs, auto
@@ -142,6 +144,7 @@ struct config {
 	char ca_certificate[512];
 	char policy[512]; /* "": roles of certificates alone */
 	char audit[512];  /* "": none */
+	bool audit_full_refuses;
 	struct {
 		uint64_t reserve;
 		enum image_root root;

@@ -8,7 +8,6 @@
 #include "base/log/log.h"
 #include "base/text/str.h"
 #include "daemon/access.h"
-#include "daemon/audit.h"
 #include "daemon/place.h"
 #include "daemon/policy.h"
 #include "gates/front.h"
@@ -64,10 +63,11 @@ static void remote_on_visitor(void *userdata, int fd, const struct front_visitor
 int remote_authorize(void *userdata, const struct rpc_peer *peer, const char *method,
 		     struct error *err)
 {
-	const struct remote *r = userdata;
+	struct remote *r = userdata;
+	int n = r->rechecking ? 0 : audit_check(&r->audit, method, err);
 
-	if (!peer->remote)
-		return 0;
+	if (n < 0 || !peer->remote)
+		return n;
 	/* A certificate without a record is refused whatever a rule says. */
 	if (!*peer->remote->role || !r->policy)
 		return access_check(peer->remote, method, err);
@@ -80,10 +80,9 @@ int remote_authorize(void *userdata, const struct rpc_peer *peer, const char *me
 void remote_done(void *userdata, const struct rpc_peer *peer, const char *method,
 		 enum rpc_code code)
 {
-	const struct remote *r = userdata;
+	struct remote *r = userdata;
 
-	if (r->audit_fd > 0)
-		audit_call(r->audit_fd, peer, method, code);
+	audit_call(&r->audit, peer, method, code);
 }
 
 /* ---- policy and audit ---- */
@@ -112,9 +111,11 @@ static int remote_open_audit(struct remote *r, struct error *err)
 	fd = audit_open(r->config->audit, err);
 	if (fd < 0)
 		return fd;
-	if (r->audit_fd > 0)
-		(void)fd_close(r->audit_fd);
-	r->audit_fd = fd;
+	if (r->audit.fd > 0)
+		(void)fd_close(r->audit.fd);
+	r->audit.fd = fd;
+	r->audit.path = r->config->audit;
+	r->audit.refuse = r->config->audit_full_refuses;
 	return 0;
 }
 
@@ -126,8 +127,10 @@ void remote_reload(struct remote *r)
 		log_error("the policy is refused; the one before stays", LOG_ERR(&err));
 	else if (*r->config->policy)
 		log_info("the policy was read again", LOG_STR("file", r->config->policy));
+	r->rechecking = true;
 	if (r->server)
 		rpc_server_recheck(r->server);
+	r->rechecking = false;
 	if (remote_open_audit(r, &err) < 0)
 		log_error("the audit log is not opened again; the one before stays", LOG_ERR(&err));
 }
@@ -175,8 +178,8 @@ void remote_close(struct remote *r)
 	r->rotation = rotation_free(r->rotation);
 	r->identities = identities_free(r->identities);
 	r->policy = policy_free(r->policy);
-	if (r->audit_fd > 0)
-		r->audit_fd = fd_close(r->audit_fd);
+	if (r->audit.fd > 0)
+		r->audit.fd = fd_close(r->audit.fd);
 }
 
 /* ---- listeners ---- */

@@ -3,6 +3,7 @@
 #define NACRE_DAEMON_REMOTE_H
 
 #include "base/log/error.h"
+#include "daemon/audit.h"
 #include "daemon/config.h"
 #include "rpc/message/status.h"
 #include "runtime/services.h"
@@ -33,7 +34,8 @@ struct remote {
 	const char *listen[CONFIG_LISTEN_MAX];
 	struct identity_service service;
 	struct policy *policy; /* NULL: the roles of certificates */
-	int audit_fd;          /* 0 and below: none */
+	struct audit audit;
+	bool rechecking; /* what has begun is no new change of state */
 };
 
 /* The policy and the audit log that the configuration names: before anything is made. */

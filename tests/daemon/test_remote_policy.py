@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -158,7 +159,84 @@ class Policy(test_remote.Remote):
         self.assertEqual(len(self.lines()), 1)
 
 
+class FullDisk(nacre_test.NodeTest):
+    """The file system of the audit log is full: by the configuration no state is changed, whoever asks."""
+
+    IMAGES = ()
+    REFUSES = True
+
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.mkdtemp(prefix="audit-")
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "audit", cls.place], check=True)
+        cls.audit = os.path.join(cls.place, "audit.log")
+        cls.CONFIG = f"audit: {cls.audit}\n" + ("audit_full: refuse\n" if cls.REFUSES else "")
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        try:
+            super().tearDownClass()
+        finally:
+            subprocess.run(["umount", cls.place], check=True)
+            os.rmdir(cls.place)
+
+    def fill(self):
+        with open(os.path.join(self.place, "filler"), "wb", buffering=0) as f:
+            self.addCleanup(lambda: os.path.exists(f.name) and os.unlink(f.name))
+            with self.assertRaises(OSError):
+                while True:
+                    f.write(bytes(4096))
+        return f.name
+
+    def test_what_becomes_of_a_change(self):
+        self.node.cli("volume", "create", "before")
+        filler = self.fill()
+        if not self.REFUSES:
+            # As many as the page that the log has begun takes, and some more.
+            for i in range(40):
+                self.node.cli("volume", "create", f"full{i}")
+                self.node.cli("volume", "rm", f"full{i}")
+            self.assertRegex(self.node.log(), "the audit log cannot be written .*VolumeService/.*No space left on device")
+        else:
+            done = self.node.cli("volume", "create", "full", check=False)
+            self.assertNotEqual(0, done.returncode)
+            self.assertIn(f"the audit log {self.audit} cannot be written: No space left on device", done.stderr)
+            self.assertIn("audit_full: refuse", done.stderr)
+            # What only looks goes on.
+            self.assertEqual(["before"], [v["name"] for v in self.node.json("volume", "ls")])
+            # Nor does a reload of the policy end what has begun.
+            self.node.send_signal(signal.SIGHUP)
+        os.unlink(filler)
+        self.node.cli("volume", "rm", "before")
+        with open(self.audit, encoding="utf-8") as f:
+            lines = [json.loads(line) for line in f]
+        self.assertTrue(lines[-1]["method"].startswith("/nacre.v1.VolumeService/Remove"))
+        self.assertTrue(all(line["status"] for line in lines))
+
+
+class FullDiskTold(FullDisk):
+    """The other configuration, which is the usual one: it is changed, and the line is in the daemon's log."""
+
+    REFUSES = False
+
+
 class Start(unittest.TestCase):
+    def test_an_empty_policy_lets_nobody_do_anything(self):
+        with tempfile.TemporaryDirectory() as place:
+            path = os.path.join(place, "p")
+            with open(path, "w", encoding="utf-8"):
+                pass
+            port = test_remote.free_port()
+            with nacre_test.Node(config=f'policy: {path}\nlisten: [ "127.0.0.1:{port}" ]\n') as node:
+                out = os.path.join(place, "alice")
+                node.cli("identity", "issue", "alice", "--role", "admin", "--out", out)
+                env = {**{k: v for k, v in os.environ.items() if k not in ("NACRE_SOCKET", "NACRE_HOST")}, "NACRE_CERT_PATH": out}
+                ask = lambda: subprocess.run([nacre_test.BINARY, "--host", f"localhost:{port}", "ps"], env=env, capture_output=True,  # noqa: E731
+                                             text=True, check=False)
+                until(lambda: "no rule of" in ask().stderr, 20)
+                self.assertEqual(0, node.cli("ps").returncode)
+
     def test_a_broken_policy_is_no_policy(self):
         for text in (None, "alice: admin\n"):
             with tempfile.TemporaryDirectory() as place, self.subTest(text), self.assertRaises(AssertionError) as caught:

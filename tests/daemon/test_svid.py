@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identities of workloads, by SPIFFE's Workload API: who gets which, who gets none, and that they are renewed."""
 import base64
+import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 import unittest
 
 import grpc
@@ -122,6 +125,49 @@ class Svid(nacre_test.NodeTest):
                 ours.send(b"x")
                 client.communicate(timeout=60)
                 until(lambda: not passed.recv(4096), what="the end of the connection")
+
+    def test_a_pid_that_was_used_again(self):
+        """A stranger connects and ends before the daemon looks; its pid is by then one of a container that has an identity."""
+        self.node.cli("run", "-d", "--name", "victim", "--identity", "busybox", "sleep", "1000")
+        pid = self.inspect("victim")[1]["pid"]
+        group, path = self.group(pid), f"/proc/{pid}/root/run/spiffe/workload.sock"
+        again = 0
+        for _ in range(20):
+            s = socket.socket(socket.AF_UNIX)
+            self.addCleanup(s.close)
+            os.kill(self.node.pid, signal.SIGSTOP)
+            try:
+                stranger = os.fork()
+                if stranger == 0:
+                    s.connect(path)
+                    os._exit(0)
+                os.waitpid(stranger, 0)
+                with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as f:
+                    f.write(str(stranger - 1))
+                heir = os.fork()
+                if heir == 0:
+                    with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as f:
+                        f.write(str(os.getpid()))
+                    time.sleep(1000)
+                    os._exit(0)
+                if heir == stranger:
+                    until(lambda h=heir: str(h) in open(os.path.join(group, "cgroup.procs"), encoding="ascii").read().split())
+            finally:
+                os.kill(self.node.pid, signal.SIGCONT)
+            try:
+                # It is nobody's, and ends: the pid that it came from is not looked at.
+                s.settimeout(20 * nacre_test.SLOWNESS)
+                with contextlib.suppress(ConnectionError):
+                    s.sendall(workload_api.PREFACE)
+                    while s.recv(4096):
+                        pass
+            finally:
+                os.kill(heir, signal.SIGKILL)
+                os.waitpid(heir, 0)
+            again += heir == stranger
+            if again == 3:
+                return
+        self.skipTest("the kernel gave no pid twice")
 
     def test_after_a_restart(self):
         self.node.cli("run", "-d", "--name", "stays", "--identity", "busybox", "sleep", "1000")
