@@ -14,8 +14,9 @@
 #   make guest-kernel   the small kernel for guests, from Debian's linux-source, in build/guest-kernel (ten minutes)
 #   make sweep          each failpoint, store write and failing call there is (some of them are part of ./check)
 #   make mutants        shows that no weakened wall (tests/mutants/*.patch, or NAMES=...) passes the tests
+#   make load           1,000 calls a second over mutual TLS for 15 minutes, while all certificates are replaced
 #   make races          what a workload does at the same moment, 20,000 times each
-#   make nightly        ./check five times, in which no test may be flaky; then what is too slow for ./check: tsan, failmalloc, races
+#   make nightly        ./check five times, in which no test may be flaky; then what is too slow for ./check: tsan, failmalloc, races, load
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
 #   make tsan           build/tsan: clang, ThreadSanitizer: unit tests, and modules of a whole daemon that work with threads, without a report
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
@@ -86,6 +87,11 @@ races: all
 	NACRE_RACES=20000 tests/conformance/callers.py $(BUILD) races
 
 # All five are run, whatever fails. Two tests at a time for each processor, as in ./check.
+# A quarter of an hour of calls over mutual TLS while every certificate is replaced.
+.PHONY: load
+load: all
+	NACRE_LOAD=900 tests/run -v --no-retry --timeout 1800 --module-timeout 1800 -k test_identity_load $(BUILD)
+
 .PHONY: nightly
 nightly: all clang sanitizer
 	tools/guest-kernel $(BUILD)
@@ -95,7 +101,7 @@ nightly: all clang sanitizer
 			--failmalloc $(BUILD)/asan=5 || failed="$$failed $$i"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "tests failed or were flaky in run$$failed"; exit 1; fi
-	$(MAKE) tsan failmalloc races
+	$(MAKE) tsan failmalloc races load
 
 .PHONY: mutants
 mutants:
