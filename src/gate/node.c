@@ -29,6 +29,7 @@
 #include "gate/gate_identity.h"
 #include "gate/ports.h"
 #include "gate/stream.h"
+#include "gate/trust.h"
 
 /* What part of the time for a handshake one attempt to connect may take, and the pause behind one
  * that failed: a guest answers at once or is not there yet. */
@@ -72,12 +73,10 @@ struct node {
 	bool set_up;
 	char own_id[SPIFFE_SIZE], peer_id[SPIFFE_SIZE];
 	struct sockaddr_in guest;
-	struct buf bundle;
+	struct trust trust;
 	uint8_t token[GATE_TOKEN_SIZE], next_token[GATE_TOKEN_SIZE];
 	bool next_sent; /* the guest may know next_token already */
-	/* The bundle is another one than the guest has booted with: it comes with its certificates,
-	 * and where the guest does not believe this end for it, by the token. */
-	bool bundle_changed, by_token;
+	bool by_token;  /* the guest does not believe this end since the bundle has changed */
 
 	struct gate_identity gate_identity;
 	uint64_t pending_not_after, guest_not_after; /* 0: it has no certificate */
@@ -326,7 +325,7 @@ static void node_renew_guest(struct node *n)
 	if (n->enrol.active || now < n->enrol_again_at || !node_is_spoken_to(n))
 		return;
 	/* The guest may not know the old root any more, when it has got the new bundle. */
-	if (n->bundle_changed && n->needs[GATE_NODE].request)
+	if (n->trust.changed && n->needs[GATE_NODE].request)
 		return;
 	if (node_guest_is_valid(n) && now < n->guest_renew_at)
 		return;
@@ -395,10 +394,22 @@ static void node_fail(struct node *n, const char *what, const struct error *err)
 	node_advance(n);
 }
 
+static int node_trust(struct node *n, struct error *err)
+{
+	_cleanup_(buf_done) struct buf all = BUF_INIT;
+	int r = trust_all(&n->trust, &all);
+	const struct gate_bytes bundle = { buf_data(&all), all.len };
+
+	return r < 0 ? error_set(err, r, "keep the trust bundle")
+		     : gate_identity_trust(&n->gate_identity, false, &bundle, n->peer_id, err);
+}
+
 static void node_kept(struct node *n)
 {
+	if (trust_kept(&n->trust))
+		(void)node_trust(n, NULL);
 	n->guest_not_after = n->pending_not_after;
-	n->guest_renew_at = gate_identity_renew_at(n->guest_not_after);
+	n->guest_renew_at = n->trust.gone.len > 0 ? 0 : gate_identity_renew_at(n->guest_not_after);
 	memcpy(n->token, n->next_token, sizeof(n->token));
 	n->next_sent = n->by_token = false;
 }
@@ -431,7 +442,7 @@ static void on_enrol_end(struct enrol *e, bool secured, const struct error *err)
 		node_fail(n, "the guest was not reached for its enrolment", err);
 		return;
 	} else if (secured) {
-		n->by_token = n->bundle_changed && !n->by_token;
+		n->by_token = n->trust.changed && !n->by_token;
 		if (n->next_sent && !node_guest_is_valid(n))
 			node_swap_tokens(n);
 		node_notice(n, "a new certificate did not come to the guest", err);
@@ -464,21 +475,10 @@ static void node_connect_over(struct loop_timer *t)
 	on_enrol_end(&n->enrol, false, &err);
 }
 
-/* The certificate, and behind it the bundle that the guest does not know yet. */
-static void node_give_guest(struct node *n, const struct gate_bytes *chain)
+static void node_take_guest(struct node *n, const struct gate_bytes *chain)
 {
 	_cleanup_(buf_done) struct buf all = BUF_INIT;
 	struct gate_bytes bytes;
-	int r = buf_add(&all, chain->data, chain->len);
-
-	if (r == 0 && n->bundle_changed)
-		r = buf_add(&all, buf_data(&n->bundle), n->bundle.len);
-	bytes = (struct gate_bytes){ buf_data(&all), all.len };
-	enrol_answer(&n->enrol, r == 0 && all.len <= GATE_CHAIN_MAX ? &bytes : NULL, n->next_token);
-}
-
-static void node_take_guest(struct node *n, const struct gate_bytes *chain)
-{
 	uint64_t from;
 
 	if (!chain || cert_times(chain->data, chain->len, &from, &n->pending_not_after, NULL) < 0) {
@@ -492,15 +492,22 @@ static void node_take_guest(struct node *n, const struct gate_bytes *chain)
 		return;
 	}
 	n->next_sent = true;
-	node_give_guest(n, chain);
+	bytes.data = trust_give(&n->trust, chain, &all) == 0 ? buf_data(&all) : NULL;
+	bytes.len = all.len;
+	enrol_answer(&n->enrol, bytes.data ? &bytes : NULL, n->next_token);
 }
 
 static void node_take_own(struct node *n, const struct gate_bytes *chain)
 {
-	const struct gate_bytes bundle = { buf_data(&n->bundle), n->bundle.len };
+	_cleanup_(buf_done) struct buf all = BUF_INIT;
 	struct error err = ERROR_INIT;
+	struct gate_bytes bundle;
+	int r = trust_all(&n->trust, &all);
 
-	if (!chain)
+	bundle = (struct gate_bytes){ buf_data(&all), all.len };
+	if (r < 0)
+		(void)error_set(&err, r, "keep the trust bundle");
+	else if (!chain)
 		(void)error_refuse(&err, ERROR_DENIED, "there is none");
 	else if (gate_identity_take(&n->gate_identity, false, chain, &bundle, n->peer_id, &err) ==
 		 0)
@@ -529,22 +536,17 @@ static void node_answered(struct node *n, uint32_t request, const struct gate_by
 static void node_take_bundle(struct node *n, const struct gate_bytes *bundle)
 {
 	struct error err = ERROR_INIT;
-	int r;
+	int r = trust_change(&n->trust, bundle);
 
-	if (bundle->len == n->bundle.len &&
-	    memcmp(bundle->data, buf_data(&n->bundle), bundle->len) == 0)
+	if (r == 0)
 		return;
-	r = gate_identity_trust(&n->gate_identity, false, bundle, n->peer_id, &err);
-	if (r == 0) {
-		buf_clear(&n->bundle);
-		r = buf_add(&n->bundle, bundle->data, bundle->len);
-	}
+	if (r > 0)
+		r = node_trust(n, &err);
 	if (r < 0) {
 		(void)error_set(&err, err.code ?: r, "keep the trust bundle");
 		node_fail(n, "a new trust bundle", &err);
 		return;
 	}
-	n->bundle_changed = true;
 	n->gate_identity.renew_at = n->guest_renew_at = 0;
 	n->needs[GATE_NODE].request = 0;
 }
@@ -562,7 +564,7 @@ static void node_set_up(struct node *n, const struct gatemsg *m)
 	/* Of a daemon that knows the bundle alone: the one before has not come to the token. */
 	if (memcmp(m->setup.token, none, sizeof(none)) == 0)
 		return;
-	r = buf_add(&n->bundle, m->setup.bundle.data, m->setup.bundle.len);
+	r = trust_begin(&n->trust, &m->setup.bundle);
 	if (r < 0) {
 		(void)error_set(&err, r, "keep the trust bundle");
 		node_fail(n, "set up", &err);
@@ -744,7 +746,7 @@ static int node_begin(struct node *n, nsec_t patience, bool far, struct error *e
 	*n = (struct node){
 		.patience = patience,
 		.far = far,
-		.bundle = BUF_INIT,
+		.trust = TRUST_INIT,
 		.gate_identity = GATE_IDENTITY_INIT,
 		.notice_told = true,
 	};

@@ -277,6 +277,25 @@ bool cert_bundle_has(const uint8_t *bundle, size_t len, const uint8_t digest[CER
 	return false;
 }
 
+bool cert_bundle_signs(const uint8_t *bundle, size_t bundle_len, const uint8_t *der, size_t len)
+{
+	_cleanup_(X509_free_p) X509 *x = NULL;
+	bool signs = false;
+
+	if (cert_parse(&x, der, len, NULL) < 0)
+		return false;
+	for (size_t at = 0, n; !signs && at < bundle_len; at += n) {
+		_cleanup_(X509_free_p) X509 *root = NULL;
+
+		n = cert_length(bundle + at, bundle_len - at);
+		if (n == 0 || cert_parse(&root, bundle + at, n, NULL) < 0)
+			return false;
+		signs = X509_verify(x, X509_get0_pubkey(root)) == 1;
+		ERR_clear_error();
+	}
+	return signs;
+}
+
 static uint64_t cert_life_max(const char *id)
 {
 	struct spiffe s;

@@ -56,6 +56,8 @@ size_t cert_length(const uint8_t *der, size_t len);
 #define CERT_DIGEST_SIZE 32
 /* Whether one of the certificates in a bundle has that digest (SHA-256). */
 bool cert_bundle_has(const uint8_t *bundle, size_t len, const uint8_t digest[CERT_DIGEST_SIZE]);
+/* Whether one of the certificates in a bundle has signed this one. */
+bool cert_bundle_signs(const uint8_t *bundle, size_t bundle_len, const uint8_t *der, size_t len);
 /* When it begins and ends to be valid. ERROR_INVALID for what is no certificate. */
 int cert_times(const uint8_t *der, size_t len, uint64_t *ret_not_before, uint64_t *ret_not_after,
 	       struct error *err);

@@ -471,12 +471,13 @@ class Renewal(GateTest):
 class Rotation(GateTest):
     """Of the authority: the node is told of the bundle, and the guest by it."""
 
-    def change(self, *changes):
+    def change(self, *changes, prepare=0):
         """The authority that signs from here on; the node is told of its bundle."""
         for c in changes:
             self.bed.authority.close()
             self.bed.made.remove(self.bed.authority)
-            self.bed.authority = self.bed.add(gatebed.Authority(os.path.join(self.bed.folder, "identity"), change=c))
+            self.bed.authority = self.bed.add(gatebed.Authority(os.path.join(self.bed.folder, "identity"), change=c,
+                                                                    prepare=prepare))
         node = self.bed.node
         node.authority, node.needs = self.bed.authority, []
         node.setup()
@@ -499,6 +500,19 @@ class Rotation(GateTest):
             self.call()
             near.sendall(b"x")
             self.assertEqual(far.recv(10), b"x")
+        node.until(lambda: not node.turn(0.5), "quiet")
+        self.call()
+        self.assertEqual((node.state, node.notices), (UP, []))
+
+    def test_the_old_one_is_retired_before_the_new_one_signs_for_guests(self):
+        """A guest has both roots then, and a certificate of the one that goes."""
+        node = self.bed.up()
+        self.change(gatebed.ROTATE, prepare=3600)
+        node.until(lambda: sorted(set(node.needs)) == [0, 1] and not node.turn(0.5), "both")
+        self.change(gatebed.RETIRE)
+        while sorted(set(node.needs)) != [0, 1]:
+            self.call()
+            node.turn()
         node.until(lambda: not node.turn(0.5), "quiet")
         self.call()
         self.assertEqual((node.state, node.notices), (UP, []))
