@@ -9,7 +9,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -632,6 +635,66 @@ static void files_are_copied_in_and_out(void)
 	end();
 }
 
+/* A socket that listens on 127.0.0.1, whose "lo" is up then. */
+static int dial_listen(struct sockaddr_in *at)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	socklen_t len = sizeof(*at);
+
+	*at = (struct sockaddr_in){ .sin_family = AF_INET };
+	at->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK(ioctl(fd, SIOCSIFFLAGS, &lo) == 0 && bind(fd, (void *)at, len) == 0);
+	CHECK(listen(fd, 8) == 0 && getsockname(fd, (void *)at, &len) == 0);
+	return fd;
+}
+
+static void dial_ends(uint32_t port, const char *data, enum rpc_code code, const char *words)
+{
+	Nacre__Instance__V1__DialRequest request = NACRE__INSTANCE__V1__DIAL_REQUEST__INIT;
+	struct raw raw;
+
+	request.port = port;
+	request.data = (ProtobufCBinaryData){ strlen(data), (uint8_t *)(uintptr_t)data };
+	raw_open(&raw, KEEPER_METHOD("Dial"), &request.base);
+	WAIT_FOR(raw.n_ends == 1);
+	CHECK_INT(raw.code, code);
+	CHECK(strstr(raw.text, words));
+}
+
+static void ports_are_connected_to(void)
+{
+	Nacre__Instance__V1__DialRequest request = NACRE__INSTANCE__V1__DIAL_REQUEST__INIT;
+	struct sockaddr_in at;
+	int listen_fd = dial_listen(&at), fd;
+	struct raw raw;
+	char got[8];
+
+	begin_open();
+	request.port = ntohs(at.sin_port);
+	raw_open(&raw, KEEPER_METHOD("Dial"), &request.base);
+	WAIT_FOR(raw.n_messages == 1);
+	fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	request.port = 0;
+	request.data = (ProtobufCBinaryData){ 2, (uint8_t *)(uintptr_t) "hi" };
+	raw_send(&raw, &request.base);
+	WAIT_FOR(recv(fd, got, sizeof(got), MSG_PEEK) == 2);
+	CHECK_INT(recv(fd, got, sizeof(got), 0), 2);
+	/* The end of one direction is none of the other. */
+	rpc_stream_close_send(raw.stream);
+	WAIT_FOR(recv(fd, got, sizeof(got), 0) == 0);
+	CHECK_INT(send(fd, "bye", 3, 0), 3);
+	WAIT_FOR(raw.n_messages == 2);
+	(void)fd_close(fd);
+	WAIT_FOR(raw.n_ends == 1);
+	CHECK_INT(raw.code, RPC_OK);
+	(void)fd_close(listen_fd);
+	dial_ends(ntohs(at.sin_port), "", RPC_UNAVAILABLE, "Connection refused");
+	dial_ends(65536, "", RPC_INVALID_ARGUMENT, "port: ");
+	dial_ends(80, "hi", RPC_INVALID_ARGUMENT, "data: ");
+	end();
+}
+
 static void errors_keep_their_kind(void)
 {
 	begin_open();
@@ -729,6 +792,7 @@ UNIT_MAIN({ "another protocol is refused", another_protocol_is_refused },
 	  { "what is typed goes in order", what_is_typed_goes_in_order },
 	  { "what makes no sense ends the call", what_makes_no_sense_ends_the_call },
 	  { "files are copied in and out", files_are_copied_in_and_out },
+	  { "ports are connected to", ports_are_connected_to },
 	  { "errors keep their kind", errors_keep_their_kind },
 	  { "a callback may free the peer", a_callback_may_free_the_peer },
 	  { "a loss is told once", a_loss_is_told_once },
