@@ -212,6 +212,18 @@ class OneMachine(Machines):
         self.assertTrue(c.until(lambda: b"got again\n" in c.received.get(data, b"")))
         c.close()
         until(listens, what="its connection is gone")
+        # So does one that takes back one stream, to a program that never ends by itself.
+        two = self.begin(self.pod, "two", "sh", "-c", "nc -l -p 82 -e sleep 1000; exec sleep 1000")
+        listens = lambda: re.search(r":0052 \S+ 0A ", self.ask(two, "cat /proc/net/tcp /proc/net/tcp6"))
+        until(listens, what="it listens")
+        c = spdy.Connection(self.api.PortForward(cri.PortForwardRequest(pod_sandbox_id=self.pod)).url, protocols=("portforward.k8s.io",))
+        data, _ = StreamsTest.pair(c, 82, "z")
+        until(lambda: not listens(), what="it is connected")
+        c.reset(data)
+        # A socket that nobody holds has no inode.
+        rows = lambda: map(str.split, self.ask(two, "cat /proc/net/tcp /proc/net/tcp6").splitlines())
+        until(lambda: not any(row[2].endswith(":0052") and row[9] != "0" for row in rows()), what="nobody holds the connection")
+        c.close()
 
     def test_a_sysctl_that_its_kernel_lacks(self):
         bad = {"linux": cri.LinuxPodSandboxConfig(sysctls={"net.ipv4.no_such_name": "1"})}

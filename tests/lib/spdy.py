@@ -75,6 +75,10 @@ class Connection:
     def send(self, stream, data, fin=False):
         self.sock.sendall(struct.pack(">II", stream, len(data) | (0x1000000 if fin else 0)) + data)
 
+    def reset(self, stream):
+        """CANCEL: takes it back."""
+        self.sock.sendall(struct.pack(">IIII", 0x80030003, 8, stream, 5))
+
     def ping(self, number):
         self.sock.sendall(struct.pack(">HHII", 0x8003, 6, 4, number))
 

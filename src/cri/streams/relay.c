@@ -2,6 +2,7 @@
 #include "cri/streams/relay.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -172,6 +173,14 @@ static int relay_send(struct relay *r, uint8_t *data, size_t len)
 			       nacre__instance__v1__dial_request__pack(&m, packed));
 }
 
+/* Whether the other end is closed, and not only its half: nobody reads there any more. */
+static bool relay_is_left(const struct relay *r)
+{
+	struct pollfd p = { .fd = r->fd };
+
+	return poll(&p, 1, 0) > 0 && p.revents & POLLHUP;
+}
+
 /* False: the relay is gone. */
 static bool relay_read(struct relay *r)
 {
@@ -180,7 +189,7 @@ static bool relay_read(struct relay *r)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return true;
-	if (n == 0) {
+	if (n == 0 && !relay_is_left(r)) {
 		r->reader_over = true;
 		rpc_stream_close_send(r->stream);
 		return true;
