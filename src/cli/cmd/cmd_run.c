@@ -18,6 +18,8 @@
 #include "cli/options/net_words.h"
 #include "cli/options/restart_option.h"
 #include "cli/options/spec.h"
+#include "cli/options/volumes_from.h"
+#include "cli/output/alloc.h"
 #include "cli/output/output.h"
 #include "cli/output/view.h"
 #include "cli/remote/client.h"
@@ -52,6 +54,7 @@ struct run {
 	int n_signals;
 	int abandoned; /* the signal that ended our own patience, or 0 */
 	int cid_fd;    /* of --cidfile; -1: none */
+	int pid_fd;    /* of --pidfile, likewise */
 	bool detach;   /* we do not stay with it */
 	bool left;     /* the pod goes on without us */
 	bool unread;   /* nobody reads the output any more */
@@ -148,6 +151,7 @@ static void run_done(struct run *r)
 	session_done(&r->session);
 	r->client = client_free(r->client);
 	r->cid_fd = fd_close(r->cid_fd);
+	r->pid_fd = fd_close(r->pid_fd);
 }
 
 /* Why it ended, where that is more than that its program did: of the pod, or of its one container.
@@ -293,6 +297,16 @@ static int run_start_pulled(struct run *r, const struct args *args,
 	return status < 0 ? -status : 0;
 }
 
+/* Of its program, by the node's numbers. */
+static int run_write_pid(struct run *r, const struct args *args,
+			 const Aurae__Runtime__V0__RunPodResponse *answer)
+{
+	_cleanup_str_ char *pid = xformat(
+		"%lld", answer->n_containers > 0 ? (long long)answer->containers[0]->pid : 0);
+
+	return id_file_write(r->pid_fd, args, "pidfile", pid);
+}
+
 static int run_pod(struct run *r, const struct cli *cli, const struct args *args,
 		   const Aurae__Runtime__V0__RunPodRequest *request)
 {
@@ -312,6 +326,8 @@ static int run_pod(struct run *r, const struct cli *cli, const struct args *args
 		return CLI_FAILED;
 	r->target = answer->id;
 	r->name = answer->name;
+	if (run_write_pid(r, args, answer) < 0)
+		return CLI_FAILED;
 	status = spec_report(answer->containers, answer->n_containers);
 	if (r->detach) {
 		if (cli->json)
@@ -365,6 +381,7 @@ static Aurae__Runtime__V0__TerminalSize *run_size(Aurae__Runtime__V0__TerminalSi
 		.logs = { .type = &nacre__v1__logs_response__descriptor, .on_message = run_logs }, \
 		.stop = { .type = &nacre__v1__stop_response__descriptor, .on_end = run_stop_end }, \
 		.pass = { .type = &nacre__v1__signal_response__descriptor }, .cid_fd = -1,         \
+		.pid_fd = -1,                                                                      \
 	}
 
 /* detach: its id is printed, and nobody stays with it. */
@@ -376,6 +393,7 @@ static int run_command(const struct cli *cli, const struct args *args, bool deta
 	_cleanup_(spec_nic_done) struct spec_nic nic = { .words = NULL };
 	_cleanup_(net_words_done) struct net_words net = { .words = NULL };
 	_cleanup_(pod_options_done) struct pod_options shared = { .sysctls = NULL };
+	_cleanup_(volumes_from_done) struct volumes_from from = VOLUMES_FROM_INIT;
 	Aurae__Runtime__V0__RunPodRequest request = AURAE__RUNTIME__V0__RUN_POD_REQUEST__INIT;
 	Aurae__Runtime__V0__Meta meta = AURAE__RUNTIME__V0__META__INIT;
 	_cleanup_(labels_done) struct labels labels = { .list = NULL };
@@ -412,13 +430,17 @@ static int run_command(const struct cli *cli, const struct args *args, bool deta
 	spec_set(&request.kind, args_value(args, "kind"));
 	request.cold = args_flag(args, "cold");
 	if (run_open(&run, cli, args, &err) < 0 ||
-	    id_file_open(args, "cidfile", &run.cid_fd, &err) < 0)
+	    volumes_from_take(&from, run.client, args, &spec.message, &err) < 0 ||
+	    id_file_open(args, "cidfile", &run.cid_fd, &err) < 0 ||
+	    (!create && id_file_open(args, "pidfile", &run.pid_fd, &err) < 0))
 		return cli_fail(&err);
 	status = replace_named(run.client, args);
 	if (!status)
 		status = run_pod(&run, cli, args, &request);
 	if (run.cid_fd >= 0 && !run.target)
 		id_file_drop(args, "cidfile");
+	if (run.pid_fd >= 0 && !run.target)
+		id_file_drop(args, "pidfile");
 	return status;
 }
 

@@ -375,6 +375,26 @@ static int mount_shm(struct mount_words *w, struct mount_target *t, const char *
 	return 0;
 }
 
+/* "Europe/Berlin", or "local": that of the node. */
+static int mount_zone(struct mount_words *w, struct mount_target *t, const char *value,
+		      struct error *err)
+{
+	static char target[] = "/etc/localtime", local[] = "/etc/localtime";
+
+	if (!*value || value[0] == '/' || str_eq(value, "..") || str_has_prefix(value, "../") ||
+	    strstr(value, "/../") || str_has_suffix(value, "/.."))
+		return error_refuse(err, ERROR_INVALID,
+				    "--tz is a time zone such as Europe/Berlin, or local, not "
+				    "\"%s\"",
+				    value);
+	t->m->target = target;
+	t->m->read_only = true;
+	t->m->source = str_eq(value, "local")
+			       ? local
+			       : mount_keep(w, xformat("/usr/share/zoneinfo/%s", value));
+	return mount_real(w, t->m, "tz", err);
+}
+
 /* "type=" may stand anywhere; without it, it is a volume. */
 static int mount_type(const char *text, unsigned *ret, struct error *err)
 {
@@ -476,16 +496,21 @@ static const struct {
 	int (*take)(struct mount_words *w, struct mount_target *t, const char *value,
 		    struct error *err);
 } mount_options[] = {
-	{ "volume", mount_volume },
-	{ "mount", mount_mount },
-	{ "tmpfs", mount_tmpfs },
-	{ "shm-size", mount_shm },
+	{ "volume", mount_volume }, { "mount", mount_mount }, { "tmpfs", mount_tmpfs },
+	{ "shm-size", mount_shm },  { "tz", mount_zone },
 };
 
-/* Only the last --shm-size counts. */
+/* With --read-only-tmpfs. */
+static char *const mount_scratch[] = {
+	(char[]){ "/run" },
+	(char[]){ "/tmp" },
+	(char[]){ "/var/tmp" },
+};
+
+/* Of some only the last one counts. */
 static const char *mount_next(const struct args *a, const char *option, size_t *pos)
 {
-	if (!str_eq(option, "shm-size"))
+	if (!str_eq(option, "shm-size") && !str_eq(option, "tz"))
 		return args_next(a, option, pos);
 	return (*pos)++ == 0 ? args_value(a, option) : NULL;
 }
@@ -512,9 +537,34 @@ static void mount_identity(struct mount_words *w)
 	w->mounts[w->n++].target = target;
 }
 
+static bool mount_is_taken(const struct mount_words *w, const char *target)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (str_eq(w->mounts[i].target, target))
+			return true;
+	return false;
+}
+
+/* Unless something else goes there. */
+static int mount_scratch_take(struct mount_words *w, const struct args *a, struct error *err)
+{
+	if (!args_flag(a, "read-only"))
+		return error_refuse(err, ERROR_INVALID,
+				    "--read-only-tmpfs is for --read-only: else it can write to "
+				    "its root");
+	for (size_t i = 0; i < ARRAY_SIZE(mount_scratch); i++) {
+		if (mount_is_taken(w, mount_scratch[i]))
+			continue;
+		w->mounts[w->n].target = mount_scratch[i];
+		w->mounts[w->n].tmpfs = &w->tmpfs[w->n];
+		w->n++;
+	}
+	return 0;
+}
+
 int mount_words_take(struct mount_words *w, const struct args *a, struct error *err)
 {
-	size_t most = mount_count(a) + 1;
+	size_t most = mount_count(a) + 1 + ARRAY_SIZE(mount_scratch);
 
 	w->mounts = xrealloc(NULL, most + 1, sizeof(*w->mounts));
 	w->list = xrealloc(NULL, most + 1, sizeof(*w->list));
@@ -539,7 +589,7 @@ int mount_words_take(struct mount_words *w, const struct args *a, struct error *
 	}
 	if (args_flag(a, "identity"))
 		mount_identity(w);
-	return 0;
+	return args_flag(a, "read-only-tmpfs") ? mount_scratch_take(w, a, err) : 0;
 }
 
 void mount_words_done(struct mount_words *w)

@@ -7,8 +7,8 @@
 #include "base/text/args.h"
 
 /*
- * The mounts of a container, by --volume, --mount, --tmpfs and --shm-size, as docker and podman
- * write it, and --identity. A source with a '/' in it is a path here, "." and ".." as well; any
+ * The mounts of a container, by --volume, --mount, --tmpfs, --shm-size, --tz and --read-only-tmpfs,
+ * as docker and podman write it, and --identity. A source with a '/' in it is a path here, "." and ".." as well; any
  * other is the name of a volume of the node.
  */
 struct mount_words {

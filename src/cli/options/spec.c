@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file/fd.h"
 #include "base/file/sysio.h"
@@ -76,13 +77,28 @@ static int spec_env_file(struct spec_env *e, const char *file, struct error *err
 	return 0;
 }
 
-int spec_env_init(struct spec_env *e, const struct args *a, bool has_files, struct error *err)
+/* What --env-host and --http-proxy take from here; what follows stands over it. */
+static void spec_env_here(struct spec_env *e, const struct args *a)
+{
+	static const char *const proxies[] = {
+		"http_proxy", "https_proxy", "ftp_proxy", "no_proxy",
+		"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY"
+	};
+
+	for (char **word = environ; args_flag(a, "env-host") && *word; word++)
+		if (strchr(*word, '=') && **word != '=')
+			spec_env_add(e, *word);
+	for (size_t i = 0; args_flag(a, "http-proxy") && i < ARRAY_SIZE(proxies); i++)
+		spec_env_add(e, proxies[i]);
+}
+
+static int spec_env_take(struct spec_env *e, const struct args *a, bool has_files,
+			 struct error *err)
 {
 	const char *word;
 	size_t pos = 0;
 	int r = 0;
 
-	*e = (struct spec_env){ .list = NULL };
 	while (has_files && r == 0 && (word = args_next(a, "env-file", &pos)))
 		r = spec_env_file(e, word, err);
 	pos = 0;
@@ -93,6 +109,12 @@ int spec_env_init(struct spec_env *e, const struct args *a, bool has_files, stru
 		spec_env_add(e, word);
 	}
 	return r;
+}
+
+int spec_env_init(struct spec_env *e, const struct args *a, bool has_files, struct error *err)
+{
+	*e = (struct spec_env){ .list = NULL };
+	return spec_env_take(e, a, has_files, err);
 }
 
 void spec_env_done(struct spec_env *e)
@@ -118,7 +140,9 @@ int spec_container_init(struct spec_container *s, const struct args *a, struct e
 	s->health = (struct health_options){ .arena = ARENA_INIT };
 	s->list[0] = c;
 	s->entrypoint[0] = args_value(a, "entrypoint");
-	r = spec_env_init(&s->env, a, true, err);
+	s->env = (struct spec_env){ .list = NULL };
+	spec_env_here(&s->env, a);
+	r = spec_env_take(&s->env, a, true, err);
 	if (r < 0)
 		return r;
 	c->name = main_name;

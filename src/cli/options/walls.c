@@ -9,6 +9,7 @@
 #include "base/text/parse.h"
 #include "base/text/str.h"
 #include "cli/output/alloc.h"
+#include "isolate/cgroup/limits.h"
 #include "isolate/disk/ext4_file.h"
 
 const struct walls walls_none;
@@ -81,6 +82,29 @@ static int limit_weight(const char *text, Aurae__Runtime__V0__Resources *to)
 	return parse_u64(text, 1, 10000, &to->cpu_weight);
 }
 
+static int limit_shares(const char *text, Aurae__Runtime__V0__Resources *to)
+{
+	uint64_t shares;
+	int r = parse_u64(text, 2, 262144, &shares);
+
+	to->cpu_weight = r == 0 ? limits_cpu_weight(shares) : 0;
+	return r;
+}
+
+static int limit_quota(const char *text, Aurae__Runtime__V0__Resources *to)
+{
+	uint64_t quota = 0;
+	int r = str_eq(text, "-1") ? 0 : parse_u64(text, 1000, INT64_MAX, &quota);
+
+	to->cpu_quota = quota ? (int64_t)quota : -1;
+	return r;
+}
+
+static int limit_period(const char *text, Aurae__Runtime__V0__Resources *to)
+{
+	return parse_u64(text, 1000, 1000000, &to->cpu_period);
+}
+
 static int limit_pids(const char *text, Aurae__Runtime__V0__Resources *to)
 {
 	return limit_number(text, &to->pids);
@@ -108,16 +132,66 @@ static const struct {
 	{ "swap", "a size such as 64m, 0 or none", limit_swap },
 	{ "cpus", "a number such as 0.5 or 2, from 0.01, or none", limit_cpus },
 	{ "cpu-weight", "1 to 10000", limit_weight },
+	{ "cpu-shares", "2 to 262144", limit_shares },
+	{ "cpu-quota", "microseconds, from 1000, or -1", limit_quota },
+	{ "cpu-period", "microseconds, 1000 to 1000000", limit_period },
 	{ "cpuset-cpus", "a list such as 0-3,7", limit_cpuset },
 	{ "cpuset-mems", "a list such as 0,1", limit_mems },
 	{ "pids-limit", "a number, or none", limit_pids },
 };
 
+/* As docker and podman count it: of memory and swap together. */
+static int walls_memory_swap(const char *text, const struct args *a,
+			     Aurae__Runtime__V0__Resources *to, struct error *err)
+{
+	uint64_t both;
+
+	if (!args_value(a, "memory") || to->memory == UINT64_MAX)
+		return error_refuse(err, ERROR_INVALID,
+				    "--memory-swap is memory and swap together: give --memory "
+				    "too, or --swap, which is swap alone");
+	if (str_eq(text, "-1")) {
+		to->memory_swap = UINT64_MAX;
+		return 0;
+	}
+	if (mount_words_size(text, &both) < 0 || both < to->memory)
+		return error_refuse(err, ERROR_INVALID,
+				    "--memory-swap is a size such as 128m, at least that of "
+				    "--memory, or -1, not \"%s\"",
+				    text);
+	to->memory_swap = both - to->memory;
+	to->no_swap = both == to->memory;
+	return 0;
+}
+
+/* Two options for one field. */
+static int walls_check_pairs(const struct args *a, struct error *err)
+{
+	static const char *const pairs[][2] = {
+		{ "cpus", "cpu-quota" },
+		{ "cpus", "cpu-period" },
+		{ "cpu-weight", "cpu-shares" },
+		{ "swap", "memory-swap" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		if (args_value(a, pairs[i][0]) && args_value(a, pairs[i][1]))
+			return error_refuse(err, ERROR_INVALID,
+					    "--%s says what --%s says: give one", pairs[i][1],
+					    pairs[i][0]);
+	return 0;
+}
+
 int walls_limits(Aurae__Runtime__V0__Resources **ret, Aurae__Runtime__V0__Resources *to,
 		 const struct args *a, struct error *err)
 {
+	const char *both = args_value(a, "memory-swap");
+	int r = walls_check_pairs(a, err);
+
 	aurae__runtime__v0__resources__init(to);
 	*ret = NULL;
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(walls_limit_options); i++) {
 		const char *text = args_value(a, walls_limit_options[i].option);
 
@@ -129,7 +203,7 @@ int walls_limits(Aurae__Runtime__V0__Resources **ret, Aurae__Runtime__V0__Resour
 					    walls_limit_options[i].form, text);
 		*ret = to;
 	}
-	return 0;
+	return both ? walls_memory_swap(both, a, to, err) : 0;
 }
 
 static int walls_disk(Aurae__Runtime__V0__Container *to, const struct args *a, struct error *err)

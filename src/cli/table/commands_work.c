@@ -14,13 +14,15 @@
 /* Of a pod that is run, or created. */
 #define OPTIONS_RUN                                                                                \
 	{ "rm", 0, NULL, "remove the pod once it has ended" },                                     \
+		{ "volumes-from", 0, "TARGET[:ro]",                                                \
+		  "the volumes and directories of another pod, at the same places" },              \
 		{ "cidfile", 0, "FILE",                                                            \
 		  "write its id to this file, which must not be there yet" },                      \
 		{ "interactive", 'i', NULL, "pass standard input on" },                            \
 		{ "tty", 't', NULL, "give it a terminal; with -i it is this one" },                \
 		OPTION_DETACH_KEYS, OPTION_NAME, OPTION_RESTART,                                   \
 		{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },     \
-		OPTION_ENV, OPTION_ENV_FILE, OPTION_CWD,                                           \
+		OPTIONS_ENV_HERE, OPTION_ENV, OPTION_ENV_FILE, OPTION_CWD,                         \
 		{ "entrypoint", 0, "WORD",                                                         \
 		  "the program, in place of the image's entrypoint; '': none" },                   \
 		{ "replace", 0, NULL,                                                              \
@@ -36,6 +38,8 @@ static const struct arg_option options_create[] = {
 
 static const struct arg_option options_run[] = {
 	{ "detach", 'd', NULL, "print the pod's id and leave it running" },
+	{ "pidfile", 0, "FILE",
+	  "write the pid of its program to this file, which must not be there yet" },
 	OPTIONS_RUN,
 	OPTION_END,
 };
@@ -67,6 +71,7 @@ const struct arg_option command_container_options[] = {
 	{ "restart", 0, "POLICY",
 	  "start it alone again, as its pod runs on; of an init container: a sidecar" },
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
+	OPTIONS_ENV_HERE,
 	OPTION_ENV,
 	OPTION_ENV_FILE,
 	OPTION_CWD,
@@ -85,6 +90,7 @@ static const struct arg_option options_cell[] = {
 	  "auto: 65,536 users and groups that no pod or other cell has; host" },
 	OPTIONS_NET,
 	{ "user", 'u', "USER", "user, uid, user:group or uid:gid, else the image's" },
+	OPTIONS_ENV_HERE,
 	OPTION_ENV,
 	OPTION_ENV_FILE,
 	OPTION_CWD,

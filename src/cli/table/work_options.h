@@ -12,6 +12,13 @@
 		"env", 'e', "NAME=VALUE",                                                          \
 			"set a variable; NAME alone takes it from here, if it is set"              \
 	}
+/* Variables from here, before those of --env-file and --env. */
+#define OPTIONS_ENV_HERE                                                                           \
+	{ "env-host", 0, NULL, "set every variable that is set here" },                            \
+	{                                                                                          \
+		"http-proxy", 0, NULL,                                                             \
+			"set http_proxy, https_proxy, ftp_proxy and no_proxy as they are here"     \
+	}
 #define OPTION_ENV_FILE                                                                            \
 	{                                                                                          \
 		"env-file", 0, "FILE", "set variables, from lines NAME=VALUE; may be given again"  \
@@ -63,6 +70,12 @@
 		{ "secret", 0, "NAME[,type=mount|env,target=…,uid=,gid=,mode=]",                   \
 		  "a secret as a file in /run/secrets or a variable; may be given again" },        \
 		{ "read-only", 0, NULL, "nothing of its root can be written to" },                 \
+		{ "read-only-tmpfs", 0, NULL,                                                      \
+		  "with --read-only: /run, /tmp and /var/tmp are new file systems in memory" },    \
+		{ "tz", 0, "ZONE",                                                                 \
+		  "the node's file of this time zone as /etc/localtime: Europe/Berlin, or "        \
+		  "local" },                                                                       \
+                                                                                                   \
 		{ "cap-add", 0, "NAME", "give it a capability, or ALL; may be given again" },      \
 		{ "cap-drop", 0, "NAME", "take one from it, or ALL; may be given again" },         \
 		{ "group-add", 0, "GID", "one more group of its user; may be given again" },       \
@@ -87,7 +100,7 @@
 #define OPTIONS_SHARED                                                                             \
 	{ "pid", 0, "MODE", "whose processes it sees: private, pod or host" },                     \
 		{ "ipc", 0, "MODE", "private or host: shared memory, with /dev/shm" },             \
-		{ "uts", 0, "MODE", "private or host: the name of the system" },                   \
+		{ "uts", 0, "MODE", "private or host: the name of the system" },   \
 		{ "userns", 0, "MODE",                                                             \
 		  "auto: users and groups of its own, 65,536 ids that no other pod has; host" },   \
 		{ "sysctl", 0, "NAME=VALUE",                                                       \
@@ -104,6 +117,13 @@
 		{ "cpus", 0, "N", "at most so many CPUs' time: 0.5, 2, none" },                    \
 		{ "cpu-weight", 0, "N",                                                            \
 		  "its share of short time, 1 to 10000, beside others' 100" },                     \
+		{ "cpu-shares", 0, "N",                                                            \
+		  "the same in docker's numbers: 2 to 262144, usually 1024" },                     \
+		{ "cpu-quota", 0, "MICROSECONDS", "at most so much time of each --cpu-period" },   \
+		{ "cpu-period", 0, "MICROSECONDS",                                                 \
+		  "1000 to 1000000, else 100000; for --cpu-quota" },                               \
+		{ "memory-swap", 0, "SIZE",                                                        \
+		  "at most so much memory and swap together, with --memory; -1: any swap" },       \
 		{ "cpuset-cpus", 0, "LIST", "run on these CPUs alone: 0-3,7" },                    \
 		{ "cpuset-mems", 0, "LIST", "use these nodes of memory alone" },                   \
 	{                                                                                          \
