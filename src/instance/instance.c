@@ -21,6 +21,7 @@
 #include "instance/spare.h"
 #include "instance/spawn.h"
 #include "instance/upgrade.h"
+#include "isolate/plan/plan.h"
 #include "isolate/cgroup/cgroup.h"
 #include "isolate/cgroup/cgroup_name.h"
 
@@ -208,6 +209,27 @@ static int instance_begin(struct instance *i, struct error *err)
 	return 0;
 }
 
+static int instance_take_joins(struct instance *i, const int *joins)
+{
+	bool any = false;
+
+	for (int k = 0; joins && k < ISOLATE_NS_COUNT; k++)
+		any = any || joins[k] >= 0;
+	if (!any)
+		return 0;
+	i->joins = malloc(ISOLATE_NS_COUNT * sizeof(*i->joins));
+	if (!i->joins)
+		return -ENOMEM;
+	for (int k = 0; k < ISOLATE_NS_COUNT; k++)
+		i->joins[k] = -1;
+	for (int k = 0; k < ISOLATE_NS_COUNT; k++) {
+		i->joins[k] = joins[k] >= 0 ? fd_copy(joins[k]) : -1;
+		if (joins[k] >= 0 && i->joins[k] < 0)
+			return i->joins[k];
+	}
+	return 0;
+}
+
 /* NOLINTNEXTLINE(readability-function-size): who it is for, and whom to tell */
 /* 0, -ENOMEM, or -ENAMETOOLONG of its cgroup. */
 static int instance_take(struct instance *i, const struct instance_spec *spec)
@@ -238,6 +260,8 @@ static int instance_take(struct instance *i, const struct instance_spec *spec)
 		i->limits = strv_copy(spec->limits);
 	if (spec->sysctls)
 		i->sysctls = strv_copy(spec->sysctls);
+	if (instance_take_joins(i, spec->joins) < 0)
+		return -ENOMEM;
 	return (str_empty(spec->settings) || i->settings) &&
 			       (!spec->limits || !instance_is_remote(i) || i->limits) &&
 			       (!spec->sysctls || i->sysctls)

@@ -44,6 +44,9 @@ struct instance_spec {
 	char *const *sysctls; /* instance_check_sysctls(); of one below the node */
 	/* Of one of kind cell: it has these namespaces of its parent. */
 	bool host_pids, host_ipc, host_uts;
+	/* Likewise: ISOLATE_NS_COUNT descriptors of namespaces that it has, -1: one as above; NULL:
+	 * none. */
+	const int *joins;
 	struct isolate_ids ids; /* likewise: struct instance_spawn */
 	struct instance_size size;
 	/* For one that is remote; of any other the group is there, and the caller sets them. */

@@ -2,8 +2,11 @@
 #include "instance/model.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
+#include "base/file/fd.h"
 #include "base/text/str.h"
+#include "isolate/plan/plan.h"
 
 static const char *const instance_words[] = {
 	[INSTANCE_SPAWNING] = "spawning", [INSTANCE_READY] = "ready",
@@ -72,4 +75,12 @@ int instance_blame(const struct instance *i, struct error *err)
 		(void)str_copy(err->field, sizeof(err->field), cause->field);
 	}
 	return err->code;
+}
+
+void instance_drop_joins(struct instance *i)
+{
+	for (int k = 0; i->joins && k < ISOLATE_NS_COUNT; k++)
+		(void)fd_close(i->joins[k]);
+	free(i->joins);
+	i->joins = NULL;
 }

@@ -122,6 +122,7 @@ struct instance {
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	bool host_network;
 	bool host_pids, host_ipc, host_uts; /* until it is made */
+	int *joins; /* likewise: instance_spec; NULL: none */
 	struct isolate_ids ids;             /* likewise */
 	bool volumes;                  /* of the node are to be had in it: only while it is made */
 	struct instance_nic nic;       /* until it is made */
@@ -228,6 +229,8 @@ bool instance_kind_can(enum instance_kind kind, enum instance_ability what);
 /* Another kernel's: its own, or that of an instance around it. No cgroup, pid or mount of what runs
  * in it is there on this one. */
 bool instance_is_remote(const struct instance *i);
+/* Closes the namespaces that it was to have; it has them, or never will. */
+void instance_drop_joins(struct instance *i);
 /* For an error that tells of its failure: the kind and the field of what it could not be made for.
  * It stays as it is where it ended by itself. Returns its code. */
 int instance_blame(const struct instance *i, struct error *err);

@@ -47,7 +47,7 @@ static int cell_draw(struct instance *i)
 {
 	struct spare_keeper spare = SPARE_KEEPER_INIT;
 
-	bool special = i->host_network || i->host_pids || i->host_ipc || i->host_uts ||
+	bool special = i->host_network || i->host_pids || i->host_ipc || i->host_uts || i->joins ||
 		       i->cgroup[0] || i->sysctls || isolate_ids_are_set(&i->ids);
 
 	if (instance_is_own(i) && !special && i->owner[0] && spare_take(i->all->spare, &spare))
@@ -83,6 +83,7 @@ static int cell_make_keeper(struct instance *i, struct error *err)
 		.host_pids = i->host_pids,
 		.host_ipc = i->host_ipc,
 		.host_uts = i->host_uts,
+		.joins = i->joins,
 		.ids = i->ids,
 		.sysctls = i->sysctls,
 	};
@@ -103,6 +104,7 @@ static int cell_make_keeper(struct instance *i, struct error *err)
 	spec.dir_fd = i->dir_fd;
 	spec.cgroup_fd = i->cgroup_fd;
 	r = instance_spawn(&spec, &child, err);
+	instance_drop_joins(i);
 	if (r < 0)
 		return r;
 

@@ -80,6 +80,16 @@ static void instance_plan(struct isolate_plan *plan, const struct instance_spawn
 		plan->ns[ISOLATE_NS_PID] = ISOLATE_KEEP;
 	plan->hostname = spec->host_uts ? NULL : name_last(spec->title);
 	plan->root = ISOLATE_ROOT_KEEPER;
+	for (int i = 0; spec->joins && i < ISOLATE_NS_COUNT; i++) {
+		if (spec->joins[i] < 0)
+			continue;
+		plan->ns[i] = ISOLATE_JOIN;
+		plan->ns_fd[i] = spec->joins[i];
+	}
+	if (plan->ns[ISOLATE_NS_NET] == ISOLATE_JOIN)
+		plan->bring_up_loopback = false;
+	if (plan->ns[ISOLATE_NS_UTS] == ISOLATE_JOIN)
+		plan->hostname = NULL;
 }
 
 /* "NAME=VALUE" each, cut in the copy that *text becomes. */

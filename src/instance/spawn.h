@@ -46,6 +46,9 @@ struct instance_spawn {
 	bool in_guest;     /* not walled, and not the node either: the walls are the machine's */
 	/* Only with walled: these namespaces are those of its parent. */
 	bool host_network, host_pids, host_ipc, host_uts;
+	/* Likewise: the network and UTS namespaces that it is in, of ISOLATE_NS_COUNT descriptors,
+	 * -1: none; NULL: none at all. Not with ids. */
+	const int *joins;
 	/* Likewise: "NAME=VALUE" each, of the namespaces that it gets; NULL: none. */
 	char *const *sysctls;
 	/* Likewise: what it gets belongs to a new user namespace with these ids, which it is not in

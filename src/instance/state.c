@@ -117,6 +117,7 @@ struct instance *instance_free(struct instance *i)
 	free(i->settings);
 	strv_free(i->limits);
 	strv_free(i->sysctls);
+	instance_drop_joins(i);
 	free(i);
 	return NULL;
 }

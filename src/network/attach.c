@@ -237,7 +237,7 @@ struct attachment_read {
 	uint8_t mac[LINK_MAC_LEN];
 	uint64_t to, from, eth, home_mtu, home_up;
 	struct lan_home home;
-	bool is_half;
+	bool is_half, is_shared;
 	size_t n_publish;
 	struct filter_publish *publish; /* NULL: they are only counted */
 	struct plugin_part part;
@@ -301,6 +301,10 @@ static int attachment_read_word(struct attachment_read *t, char *word)
 		return attachment_read_number(value, UINT32_MAX, &t->home_mtu);
 	if (str_eq(key, "home_up"))
 		return attachment_read_number(value, 1, &t->home_up);
+	if (str_eq(key, "shared")) {
+		t->is_shared = str_eq(value, "yes");
+		return t->is_shared ? 0 : -EBADMSG;
+	}
 	if (str_eq(key, "half")) {
 		t->is_half = str_eq(value, "yes");
 		return t->is_half ? 0 : -EBADMSG;
@@ -362,6 +366,7 @@ static void attachment_fill(struct attachment *a, struct attachment_read *t, con
 	a->home.mtu = (uint32_t)t->home_mtu;
 	a->home.up = t->home_up != 0;
 	a->is_half = t->is_half;
+	a->is_shared = t->is_shared;
 }
 
 static int network_adopt_plugins(struct networks *all, struct attachment_read *t, const char *text,

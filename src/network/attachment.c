@@ -95,6 +95,13 @@ bool attachment_holds_netns(const struct attachment *a)
 	       (a->of_machine && driver != NETWORK_ROUTED && driver != NETWORK_BRIDGE);
 }
 
+bool attachment_ends_with_netns(const struct attachment *a)
+{
+	const enum network_driver driver = a->network->driver;
+
+	return a->part || (driver != NETWORK_ROUTED && driver != NETWORK_BRIDGE);
+}
+
 struct attachment *attachment_on(struct attachment *first, const char *network)
 {
 	struct attachment *a = first;
@@ -176,6 +183,8 @@ int attachment_print(const struct attachment *a, struct buf *b)
 		r = attachment_print_home(&a->home, b);
 	if (r == 0 && a->is_half)
 		r = buf_add_str(b, " half=yes");
+	if (r == 0 && a->is_shared)
+		r = buf_add_str(b, " shared=yes");
 	for (size_t i = 0; i < a->n_publish && r == 0; i++) {
 		const struct filter_publish *p = &a->publish[i];
 		char host[PREFIX_TEXT_MAX] = "";

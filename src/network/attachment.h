@@ -44,6 +44,9 @@ struct attachment {
 	uint32_t bridge;          /* the index of the bridge that it is a port of; or 0 */
 	unsigned eth;             /* the pod's end is ethN */
 	bool leads_out;           /* the pod's default routes are here */
+	/* Another pod is, or was, in the namespace of its owner, which may outlast that: its device
+	 * is removed with it. */
+	bool is_shared;
 	/* It was begun, or is being ended, while the pod runs: a daemon that starts takes it out.
 	 */
 	bool is_half;
@@ -83,6 +86,9 @@ void attachment_append(struct attachment **first, struct attachment *a);
 bool attachment_is_lent(const struct attachment *a);
 /* Whether home_fd is to be held while it is PLUGGED. */
 bool attachment_holds_netns(const struct attachment *a);
+/* Its device in the pod goes only with the pod's network namespace, or by the plugins that made it:
+ * nobody else may be in that. */
+bool attachment_ends_with_netns(const struct attachment *a);
 /* Of the list; NULL: it is not on that network. */
 struct attachment *attachment_on(struct attachment *first, const char *network);
 

@@ -311,6 +311,7 @@ static void unplug_begin(struct plug *p, struct attachment *a)
 			(void)fd_close(p->netns_fd);
 		p->netns_fd = a->home_fd >= 0 ? TAKE_FD(a->home_fd) : p->netns_fd;
 	}
+	p->with_device = p->with_device || a->is_shared;
 	p->job.work = (struct pool_work){ .run = unplug_run, .done = unplug_done };
 	a->state = ATTACHMENT_UNPLUGGING;
 	networks_submit(a->network->all, &p->job);

@@ -278,11 +278,13 @@ int net_words_init(struct net_words *n, const struct args *a,
 	return r;
 }
 
-/* "NAME[:ip=ADDRESS,…]", taken apart in place. A network of CNI has a ':' in its name. */
+/* "NAME[:ip=ADDRESS,…]", taken apart in place. A network of CNI has a ':' in its name, and what
+ * names another pod. */
 static int net_network(char *text, const char *word, Aurae__Runtime__V0__FurtherNetwork *m,
 		       struct error *err)
 {
-	char *options = str_has_prefix(text, "cni:") ? NULL : strchr(text, ':');
+	bool whole = str_has_prefix(text, "cni:") || str_has_prefix(text, "container:");
+	char *options = whole ? NULL : strchr(text, ':');
 
 	aurae__runtime__v0__further_network__init(m);
 	m->network = text;

@@ -12,8 +12,8 @@
 /* Rows for the options of a command. */
 #define OPTIONS_NET                                                                                \
 	{ "network", 0, "NAME[:ip=ADDRESS]",                                                       \
-	  "a network (nacre network), with ip=, ip6=, mac= there, none (loopback alone) or host; " \
-	  "may be given again for further networks" },                                             \
+	  "a network (nacre network), with ip=, ip6=, mac= there, none (loopback alone), host or " \
+	  "container:NAME; may be given again for further networks" },                             \
 		{ "publish", 'p', "[IP:][HOST:]POD[/udp]",                                         \
 		  "lead a port of the host to it, or a range: 8080:80; may be given again" },      \
 		{ "ip", 0, "ADDRESS", "its address of IPv4, else the network's next" },            \

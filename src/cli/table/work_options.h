@@ -100,7 +100,7 @@
 #define OPTIONS_SHARED                                                                             \
 	{ "pid", 0, "MODE", "whose processes it sees: private, pod or host" },                     \
 		{ "ipc", 0, "MODE", "private or host: shared memory, with /dev/shm" },             \
-		{ "uts", 0, "MODE", "private or host: the name of the system" },   \
+		{ "uts", 0, "MODE", "private, host or container:NAME: the name of the system" },   \
 		{ "userns", 0, "MODE",                                                             \
 		  "auto: users and groups of its own, 65,536 ids that no other pod has; host" },   \
 		{ "sysctl", 0, "NAME=VALUE",                                                       \

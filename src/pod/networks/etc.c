@@ -21,6 +21,8 @@
 /* As many search domains as Kubernetes takes. */
 #define ETC_SEARCH_MAX 32
 #define ETC_SEARCH_LEN_MAX 2048
+/* Pods that share the network of a pod that shares it, and so on. */
+#define ETC_SHARERS_MAX 8
 
 static const char etc_localhost[] =
 	"127.0.0.1\tlocalhost%s%s\n::1\tlocalhost ip6-localhost ip6-loopback\n";
@@ -383,18 +385,37 @@ enum etc_network etc_network_of(const struct workload *w)
 	return ETC_NETWORK_HOST;
 }
 
+/* The pod that it shares the network of, or itself. */
+static const struct workload *etc_sharer(const struct workload *w)
+{
+	const struct workload *of = w, *next = w, *other;
+
+	for (int depth = 0; next && next->net_of[0] && depth < ETC_SHARERS_MAX; depth++) {
+		of = next;
+		next = NULL;
+		list_for_each (other, &w->all->list, struct workload, link)
+			if (str_eq(other->id, of->net_of))
+				next = other;
+	}
+	return next ? next : of;
+}
+
 int etc_make_for(struct etc *etc, const struct workload *w, struct error *err)
 {
 	_cleanup_(buf_done) struct buf names = BUF_INIT;
 	_cleanup_fd_ int host_fd = -1;
+	const struct workload *on = etc_sharer(w);
 	struct etc_place place = { .name = name_last(w->path),
-				   .network = etc_network_of(w),
-				   .attachment = w->attachment,
+				   .network = etc_network_of(on),
+				   .attachment = on->attachment,
 				   .wish = w->etc,
 				   .names = &names };
 
-	if (names_block(&w->all->list, w, &names, &etc->names) < 0)
+	if (names_block(&w->all->list, on, &names, &etc->names) < 0)
 		return error_set(err, -ENOMEM, "make /etc/hosts of %s", w->path);
+	/* Those of another one are as they were at the start. */
+	if (on != w)
+		etc->names = 0;
 
 	if (place.network != ETC_NETWORK_LOOPBACK) {
 		host_fd = rootfd_point(AT_FDCWD, "/");

@@ -16,7 +16,7 @@
 /* Lists end with NULL; NULL itself is an empty one. */
 struct etc_wish {
 	char *hostname; /* NULL: the last part of its path */
-	bool is_host;   /* that is the name of the node, which nobody sets */
+	bool is_host;   /* that is the name of the node or of another pod, which nobody sets */
 	char **servers; /* none: the host's; likewise search and options */
 	char **search;  /* "." alone: none */
 	char **options;

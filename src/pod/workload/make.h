@@ -86,6 +86,9 @@ struct workload_spec {
 	const char *cgroup_parent;          /* of a pod of kind cell: see struct instance_spec */
 	char *const *sysctls;               /* likewise */
 	bool host_pids, host_ipc, host_uts; /* likewise */
+	/* Ids of pods of kind cell that run, whose namespaces it has in the place of its own (with
+	 * network "none"); NULL: none. */
+	const char *net_of, *uts_of;
 	/* In a user namespace: with `ids`, or where these are not set with a range of its own,
 	 * which workload_run() chooses (pod/workload/ids.h). */
 	bool users;

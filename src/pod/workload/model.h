@@ -286,6 +286,7 @@ struct workload {
 	/* On a network of the node, with further ones behind it (attachment.next); NULL: it is on
 	 * none. */
 	struct attachment *attachment;
+	char net_of[ID_SIZE]; /* the pod whose network namespace it has; "": it has its own */
 	/* Of a cell, made before its keeper hears of it; NULL once it has started. */
 	struct network_namespace *netns;
 	struct plug_change

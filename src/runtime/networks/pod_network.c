@@ -14,6 +14,7 @@
 #include "network/wish.h"
 #include "pod/networks/etc_wish.h"
 #include "runtime/core/check.h"
+#include "runtime/networks/pod_join.h"
 #include "runtime/start/settings.h"
 #include "wire/document/cni_config.h"
 
@@ -51,9 +52,13 @@ int pod_network_word(const char *field, const char **ret, struct error *err)
 	if (str_empty(field) || (name_is_label(field) && !str_eq(field, "own")) ||
 	    pod_network_is_of_plugins(field))
 		return 0;
+	if (pod_join_is(field)) {
+		*ret = "none";
+		return 0;
+	}
 	return error_field(err, ERROR_INVALID, "network",
-			   "\"%.80s\" is neither \"none\", \"pod\", \"host\", \"cni\" or "
-			   "\"cni:NAME\" nor a name that a network can have",
+			   "\"%.80s\" is neither \"none\", \"pod\", \"host\", \"cni\", "
+			   "\"cni:NAME\" or \"container:POD\" nor a name that a network can have",
 			   field);
 }
 
@@ -72,7 +77,7 @@ int pod_network_cell_word(const char *field, const char **ret, struct error *err
 static bool pod_network_is_named(const char *network)
 {
 	return !str_empty(network) && !str_eq(network, "pod") && !str_eq(network, "own") &&
-	       !str_eq(network, "none") && !str_eq(network, "host");
+	       !str_eq(network, "none") && !str_eq(network, "host") && !pod_join_is(network);
 }
 
 /* ---- addresses ---- */

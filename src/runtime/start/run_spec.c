@@ -14,6 +14,7 @@
 #include "pod/workload/order.h"
 #include "runtime/core/check.h"
 #include "runtime/networks/nics.h"
+#include "runtime/networks/pod_join.h"
 #include "runtime/networks/pod_metadata.h"
 #include "runtime/networks/pod_network.h"
 #include "runtime/services.h"
@@ -373,6 +374,8 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 		r = nics_take(spec->network, q->nics, q->n_nics, spec->parent, &spec->choice, nic,
 			      err);
 	if (r == 0)
+		r = pod_join_take(s->workloads, a, q->network, q->security, spec, err);
+	if (r == 0)
 		r = security_take_pod(a, spec, q->security, s->cgroup, &shared, err);
 	if (r == 0 && !is_pod)
 		r = run_take_users(spec, q->userns, err);
@@ -392,6 +395,8 @@ int run_specify(const struct runtime_service *s, struct arena *a, const struct r
 		r = settings_add_labels(a, &spec->settings, q->meta, err);
 	if (r == 0)
 		r = security_take_name(a, spec, err);
+	if (r == 0)
+		r = pod_join_name(s->workloads, a, spec, err);
 	spec->size = size_of(what.whole.resources, what.containers, what.n_containers);
 	if (r == 0)
 		r = size_check_run(spec->parent, what.whole.resources, what.containers,
@@ -526,7 +531,8 @@ static int specify_networks(struct arena *a, const struct workload *w, struct ru
 	q->n_further = on->n_further;
 	if (!str_empty(on->name))
 		q->network = on->name;
-	else if (!str_eq(q->network, "host") && !str_eq(q->network, "none"))
+	else if (!str_eq(q->network, "host") && !str_eq(q->network, "none") &&
+		 !pod_join_is(q->network))
 		q->network = w->kind == WORKLOAD_POD ? "pod" : "own";
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "isolate/plan/plan.h"
 #include "isolate/user/cap_name.h"
 #include "pod/networks/etc_wish.h"
+#include "runtime/networks/pod_join.h"
 #include "runtime/start/remote.h"
 
 #define GROUP_MAX 2147483647U /* as isolate/user/user.h */
@@ -436,8 +437,8 @@ int security_check_sysctls(char *const *sysctls, const struct workload_spec *spe
 	if (strv_len(sysctls) > ISOLATE_SYSCTLS_MAX)
 		return error_field(err, ERROR_INVALID, field, "%zu are more than the limit of %d",
 				   strv_len(sysctls), ISOLATE_SYSCTLS_MAX);
-	if (instance_check_sysctls(sysctls, host_network, spec->host_ipc, spec->host_uts, &why) ==
-	    0)
+	if (instance_check_sysctls(sysctls, host_network, spec->host_ipc,
+				   spec->host_uts || spec->uts_of, &why) == 0)
 		return 0;
 	return error_field(err, why.kind, field, "%.300s", error_text(&why) + strlen("sysctls: "));
 }
@@ -456,8 +457,9 @@ static int mode_take(const char *word, const char *field, const char *const *oth
 		return 0;
 	if (str_has_prefix(word, "container:"))
 		return error_field(err, ERROR_UNSUPPORTED, field,
-				   "\"%.80s\": a pod has namespaces of its own or of the node, not "
-				   "those of a container; containers of one pod can share them",
+				   "\"%.80s\": of another pod only the network and the name (uts) "
+				   "can be shared; containers of one pod (`nacre pod`) share "
+				   "more, and `nacre debug` sees the processes of a container",
 				   word);
 	return error_field(err, ERROR_INVALID, field, "\"%.40s\" is not \"private\"%s%s%s", word,
 			   n > 1 ? ", \"pod\"" : "", " or ", "\"host\"");
@@ -515,7 +517,8 @@ static int pod_take_modes(struct workload_spec *to, const Aurae__Runtime__V0__Po
 
 	if (r == 0)
 		r = mode_take(from->ipc, "security.ipc", host, ARRAY_SIZE(host), &ipc, err);
-	if (r == 0)
+	/* Taken already. */
+	if (r == 0 && !to->uts_of && !(to->create_only && pod_join_is(from->uts)))
 		r = mode_take(from->uts, "security.uts", host, ARRAY_SIZE(host), &uts, err);
 	if (r == 0)
 		r = security_take_users(to, from->userns, "security.userns", err);
@@ -553,8 +556,8 @@ int security_take_pod(struct arena *a, struct workload_spec *to,
 		return error_set(err, -ENOMEM, "security.sysctls");
 	memcpy(sysctls, from->sysctls, from->n_sysctls * sizeof(*sysctls));
 	to->sysctls = sysctls;
-	return security_check_sysctls(sysctls, to, str_eq(to->network, "host"), "security.sysctls",
-				      err);
+	return security_check_sysctls(sysctls, to, str_eq(to->network, "host") || to->net_of,
+				      "security.sysctls", err);
 }
 
 int security_share_pids(const struct workload_spec *spec, bool shared, struct error *err)
