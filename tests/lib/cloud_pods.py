@@ -18,11 +18,12 @@ class CloudTest(steps.StepsTest):
 
     FAKE = None                                                      # the module of the fake
     BOOT = "15m"                                                     # cloud.boot_limit
+    POLL = "100ms"                                                   # cloud.poll
 
     @classmethod
     def setUpClass(cls):
         cls.cloud = cls.FAKE.Cloud().__enter__()
-        cls.node = nacre_test.Node(config=cls.cloud.config(f"    agent_image: {cls.cloud.agent}\n", boot=cls.BOOT), env=cls.cloud.env())
+        cls.node = nacre_test.Node(config=cls.cloud.config(f"    agent_image: {cls.cloud.agent}\n", boot=cls.BOOT, poll=cls.POLL), env=cls.cloud.env())
         try:
             cls.image("busybox")
             cls.prepare()

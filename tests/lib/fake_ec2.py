@@ -163,6 +163,7 @@ class Cloud(fake_cloud.Cloud):
                 self.wfile.write(body)
 
             def do_POST(self):
+                self.began = time.monotonic()
                 cloud.serve(self, self.rfile.read(int(self.headers.get("Content-Length", 0))))
 
             def do_PUT(self):
@@ -186,6 +187,8 @@ class Cloud(fake_cloud.Cloud):
             self.throttle = 0                                # each k-th call
             self.drop = collections.Counter()                # {action: so many answers are lost}
             self.fail = collections.defaultdict(list)        # {action: [(status, code, message), ...]}
+            self.page = PAGE
+            self.arrived = {}                                # {action: called with the time at which its request came}
             self.before = {}                                 # {action: called in front of the work}
             self.after = {}                                  # likewise behind it, in front of the answer
             self.capacity = None
@@ -267,6 +270,8 @@ class Cloud(fake_cloud.Cloud):
             for name in parameters:
                 if not re.fullmatch(KNOWN[action], name):
                     raise Refusal(400, "UnknownParameter", f"The parameter {name} is not recognized")
+            if action in self.arrived:
+                self.arrived[action](request.began)
             if action in self.before:
                 self.before[action](parameters)
             with self.lock:
@@ -365,9 +370,9 @@ class Cloud(fake_cloud.Cloud):
         shown = [m for m in self.machines.values() if m.visible and all(m.tags.get(k) in v for k, v in filters)]
         at = int(q["NextToken"].removeprefix("page ")) if "NextToken" in q else 0
         answer = {"reservationSet": [{"reservationId": "r-1", "ownerId": "1", "instancesSet": [m.xml()]}
-                                     for m in shown[at:at + PAGE]]}
-        if at + PAGE < len(shown):
-            answer["nextToken"] = f"page {at + PAGE}"
+                                     for m in shown[at:at + self.page]]}
+        if at + self.page < len(shown):
+            answer["nextToken"] = f"page {at + self.page}"
         return answer
 
     def find(self, name):
