@@ -155,6 +155,24 @@ class Faults(CloudTest):
         begun.join(60)
         self.assertEqual(1, len(self.cloud.machines))
 
+    def test_answers_that_are_deep_huge_or_cut_off(self):
+        """Each is no answer: the call is made again with its token, and what it made is found by that."""
+        deep = b"<a>" * 100000 + b"</a>" * 100000
+        for raw in (deep, b"<RunInstancesResponse>" + b"<x>1</x>" * (1 << 20), b"<RunInstancesResponse><instancesSet><item>", b"", b"\0" * 64,
+                    b'<!DOCTYPE a [<!ENTITY b "b"><!ENTITY c "&b;&b;&b;">]><a>&c;</a>'):
+            with self.subTest(raw[:24]):
+                self.cloud.calls.clear()
+                begun = threading.Thread(target=self.whole_life)
+                self.cloud.raw = raw
+                begun.start()
+                nacre_test.until(lambda: self.cloud.calls["RunInstances"] >= 2)
+                self.cloud.raw = None
+                begun.join(60)
+                self.assertFalse(begun.is_alive())
+                self.assertEqual(1, len(self.cloud.machines))
+                with self.cloud.lock:
+                    self.cloud.machines.clear()
+
     def test_no_room_in_the_cloud(self):
         self.cloud.capacity = 0
         self.assertFails(Code.RESOURCE_EXHAUSTED, self.run_vm, "InsufficientInstanceCapacity", "sufficient capacity in the zone")
@@ -498,6 +516,20 @@ class Lost(CloudTest):
             other.start()
             nacre_test.until(lambda: [v.state for v in other.clouds.ListCloudVms(pb2.ListCloudVmsRequest()).vms] == ["exited"])
             other.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm"))
+
+    def test_a_clock_that_jumps(self):
+        """The cloud's goes an hour ahead and two days back: no machine of a node that lives is taken for one without a lease."""
+        with nacre_test.Node(config=self.cloud.config(lease="10s"), env=self.cloud.env()) as other:
+            vm = other.clouds.RunCloudVm(pb2.RunCloudVmRequest(name="vm", image="ami-1")).vm
+            machine = self.cloud.machines[vm.instance]
+            for clock in (3600, -48 * 3600, 0):
+                self.cloud.clock = clock
+                nacre_test.until(lambda clock=clock: abs(int(machine.tags["nacre-lease"]) - time.time() - clock) < 60,
+                                 what="the lease goes by the clock of the cloud")
+                self.assertEqual([], self.collect(self.node, expired=True))
+                self.assertEqual([vm.instance], [m.id for m in self.cloud.alive()])
+            other.clouds.RemoveCloudVm(pb2.RemoveCloudVmRequest(target="vm", force=True))
+        self.assertEqual([], self.cloud.alive())
 
     def test_a_clone_with_the_same_name(self):
         """Neither ends what the other has made: of a machine without a record here nothing is done by itself."""

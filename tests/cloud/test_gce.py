@@ -85,6 +85,24 @@ class Gce(cloud_machines.CloudTest):
         self.wait_state("late", "running")
         self.assertEqual(1, len(self.cloud.machines))
 
+    def test_answers_that_are_deep_huge_or_cut_off(self):
+        """Each is no answer: the call is made again with its token, and what it made is found by that."""
+        for raw in (b"[" * 200000 + b"]" * 200000, b'{"a": [' + b"1," * (1 << 21) + b"1]}", b'{"name": "operation', b"", b"\0" * 64, b"[]",
+                    b'{"status": "DONE", "status": 1e999999}'):
+            with self.subTest(raw[:24]):
+                begun = threading.Thread(target=self.run_vm, args=("vm",))
+                calls = self.cloud.n_calls
+                self.cloud.raw = raw
+                begun.start()
+                nacre_test.until(lambda calls=calls: self.cloud.n_calls >= calls + 3)
+                self.cloud.raw = None
+                begun.join(60)
+                self.assertFalse(begun.is_alive())
+                self.wait_state("vm", "running")
+                self.assertEqual(1, len(self.cloud.alive()))
+                self.remove("vm")
+                self.assertEqual([], self.cloud.alive())
+
     def test_deleted_while_it_is_made(self):
         """Somebody deletes it there: the call fails, and no record stays. So where nobody knows of the operation any more."""
         self.cloud.work = 0.5
