@@ -101,6 +101,12 @@ int ec2_create_form(struct buf *b, const struct cloudmsg *q)
 				   "&InstanceInitiatedShutdownBehavior=terminate"
 				   "&MetadataOptions.HttpTokens=required"
 				   "&MetadataOptions.HttpPutResponseHopLimit=1");
+	/* Taken back, it is gone like any other that has ended. */
+	if (r == 0 && str_eq(cloudmsg_get(q, "spot"), "yes"))
+		r = buf_add_str(b, "&InstanceMarketOptions.MarketType=spot"
+				   "&InstanceMarketOptions.SpotOptions.SpotInstanceType=one-time"
+				   "&InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior"
+				   "=terminate");
 	for (size_t i = 0; i < ARRAY_SIZE(words) && r == 0; i++)
 		r = ec2_put_word(b, words[i].name, q, words[i].key);
 	if (r == 0)

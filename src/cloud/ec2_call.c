@@ -101,6 +101,8 @@ static const struct {
 	{ "InsufficientVolumeCapacity", EC2_FULL },
 	{ "InstanceLimitExceeded", EC2_FULL },
 	{ "VcpuLimitExceeded", EC2_FULL },
+	{ "MaxSpotInstanceCountExceeded", EC2_FULL },
+	{ "SpotMaxPriceTooLow", EC2_FULL },
 	{ "VolumeLimitExceeded", EC2_FULL },
 	{ "InvalidInstanceID.NotFound", EC2_MISSING },
 	{ "InvalidInstanceID.Malformed", EC2_MISSING },

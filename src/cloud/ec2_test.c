@@ -11,7 +11,7 @@ static void the_form_of_a_create(void)
 {
 	static const char words[] = "verb=create\0number=1\0image=ami-1\0type=t3.micro\0token=tok"
 				    "\0subnet=subnet-1\0group=sg-1\0group=sg-2\0tag=Name=a b"
-				    "\0tag=k=v=w\0dry-run=yes";
+				    "\0tag=k=v=w\0dry-run=yes\0spot=yes";
 	_cleanup_(buf_done) struct buf b = BUF_INIT;
 	_cleanup_str_ char *text = NULL;
 	struct cloudmsg q;
@@ -29,6 +29,8 @@ static void the_form_of_a_create(void)
 			   "&TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value=a%20b"
 			   "&TagSpecification.1.Tag.2.Key=k&TagSpecification.1.Tag.2.Value=v%3Dw"
 			   "&TagSpecification.2.ResourceType=volume"));
+	CHECK(strstr(text, "&InstanceMarketOptions.MarketType=spot"
+			   "&InstanceMarketOptions.SpotOptions.SpotInstanceType=one-time&"));
 	CHECK(str_has_suffix(text, "&DryRun=true"));
 }
 

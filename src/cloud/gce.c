@@ -150,6 +150,10 @@ char *gce_create_body(const struct gce_account *a, const struct cloudmsg *q, str
 		gce_put_user_data(&j, decoded);
 	json_put_object(&j, "scheduling");
 	json_put_bool(&j, "automaticRestart", false);
+	if (str_eq(cloudmsg_get(q, "spot"), "yes")) {
+		json_put_string(&j, "provisioningModel", "SPOT");
+		json_put_string(&j, "instanceTerminationAction", "DELETE");
+	}
 	json_put_end(&j);
 	json_put_end(&j);
 	failed = ferror(j.to) != 0;

@@ -142,6 +142,7 @@ static int clouds_put_words(struct clouds *all, const struct cloud_wish *wish, c
 		      { "datastore", s->datastore },
 		      { "key-name", s->key_name },
 		      { "instance-profile", s->instance_profile },
+		      { "spot", s->spot ? "yes" : "" },
 		      { "user-data", wish->user_data ?: "" } };
 	int r = 0;
 

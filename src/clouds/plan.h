@@ -52,6 +52,7 @@ struct cloud_settings {
 	size_t n_groups;
 	struct cloud_type types[CLOUD_TYPES_MAX];
 	size_t n_types;
+	bool spot;         /* of ec2 and gce: machines that the cloud may take back */
 	nsec_t poll;       /* between two looks at all machines while nothing changes */
 	nsec_t lease;      /* a machine is its node's for so long, unless that is renewed */
 	nsec_t settle;     /* as long the cloud may not know what it has just made */

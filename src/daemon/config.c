@@ -319,6 +319,7 @@ CLOUD_KEY(ec2_key_name)
 CLOUD_KEY(ec2_instance_profile)
 CLOUD_KEY(ec2_agent)
 CLOUD_KEY(ec2_types)
+CLOUD_KEY(ec2_spot)
 CLOUD_KEY(gce_project)
 CLOUD_KEY(gce_zone)
 CLOUD_KEY(gce_endpoint)
@@ -327,6 +328,7 @@ CLOUD_KEY(gce_subnet)
 CLOUD_KEY(gce_tags)
 CLOUD_KEY(gce_agent)
 CLOUD_KEY(gce_types)
+CLOUD_KEY(gce_spot)
 CLOUD_KEY(vsphere_endpoint)
 CLOUD_KEY(vsphere_credentials)
 CLOUD_KEY(vsphere_ca_file)
@@ -582,6 +584,7 @@ static const struct config_key config_keys[] = {
 	{ "cloud.ec2.key_name", set_ec2_key_name, "the name of a key" },
 	{ "cloud.ec2.instance_profile", set_ec2_instance_profile, "the name of a profile" },
 	{ "cloud.ec2.agent_image", set_ec2_agent, "the id of an image, as in ami-0a1b" },
+	{ "cloud.ec2.spot", set_ec2_spot, "yes or no" },
 	{ "cloud.ec2.types", set_ec2_types,
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in t3.micro=2:1GiB:0.0104; at most 32",
 	  true },
@@ -593,6 +596,7 @@ static const struct config_key config_keys[] = {
 	{ "cloud.gce.tags", set_gce_tags, "a network tag, as in nacre; at most 8 of them", true },
 	{ "cloud.gce.agent_image", set_gce_agent,
 	  "the path of an image, as in global/images/agent" },
+	{ "cloud.gce.spot", set_gce_spot, "yes or no" },
 	{ "cloud.gce.types", set_gce_types,
 	  "NAME=CPUS:MEMORY or NAME=CPUS:MEMORY:PRICE, as in e2-small=2:2GiB:0.0168; at most 32",
 	  true },

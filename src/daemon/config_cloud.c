@@ -123,6 +123,18 @@ int config_ec2_agent(struct cloud_settings *s, const char *value)
 	return set_cloud_word(s->agent, sizeof(s->agent), value);
 }
 
+static int set_spot(struct cloud_settings *s, const char *value)
+{
+	s->spot = str_eq(value, "yes") || str_eq(value, "true");
+	return s->spot || str_eq(value, "no") || str_eq(value, "false") ? 0 : -EINVAL;
+}
+
+int config_ec2_spot(struct cloud_settings *s, const char *value)
+{
+	ec2_use(s);
+	return set_spot(s, value);
+}
+
 int config_ec2_security_groups(struct cloud_settings *s, const char *value)
 {
 	ec2_use(s);
@@ -141,6 +153,12 @@ static void gce_use(struct cloud_settings *s)
 {
 	s->has_gce = true;
 	s->provider = "gce";
+}
+
+int config_gce_spot(struct cloud_settings *s, const char *value)
+{
+	gce_use(s);
+	return set_spot(s, value);
 }
 
 /* It is a part of URLs. */

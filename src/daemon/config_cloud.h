@@ -22,6 +22,7 @@ int config_ec2_security_groups(struct cloud_settings *s, const char *value);
 int config_ec2_key_name(struct cloud_settings *s, const char *value);
 int config_ec2_instance_profile(struct cloud_settings *s, const char *value);
 int config_ec2_agent(struct cloud_settings *s, const char *value);
+int config_ec2_spot(struct cloud_settings *s, const char *value);
 int config_ec2_types(struct cloud_settings *s, const char *value);
 
 int config_gce_project(struct cloud_settings *s, const char *value);
@@ -31,6 +32,7 @@ int config_gce_credentials(struct cloud_settings *s, const char *value);
 int config_gce_subnet(struct cloud_settings *s, const char *value);
 int config_gce_tags(struct cloud_settings *s, const char *value);
 int config_gce_agent(struct cloud_settings *s, const char *value);
+int config_gce_spot(struct cloud_settings *s, const char *value);
 int config_gce_types(struct cloud_settings *s, const char *value);
 
 int config_vsphere_endpoint(struct cloud_settings *s, const char *value);

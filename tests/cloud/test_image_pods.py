@@ -177,6 +177,23 @@ class Ec2(Same, Boots, ImageTest):
         self.ends("failed", "SpotInstanceTermination")
         self.assertEqual(1, len(self.cloud.machines))
 
+    def test_spot(self):
+        """With cloud.ec2.spot: asked for as such, with the cloud's reason where it has none, and when it takes one back."""
+        with nacre_test.Node(config=self.cloud.config("    spot: yes\n"), env=self.cloud.env()) as node:
+            def run():
+                node.runtime.RunPod(runtime_pb2.RunPodRequest(meta=runtime_pb2.Meta(name="web"), containers=[steps.container(image=self.IMAGE)]))
+            self.cloud.fail["RunInstances"] = [(400, "MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")]
+            self.assertFails(Code.RESOURCE_EXHAUSTED, run, "MaxSpotInstanceCountExceeded")
+            self.assertEqual({}, dict(self.cloud.machines))
+            run()
+            machine = self.only()
+            self.assertEqual("spot", machine.parameters["InstanceMarketOptions.MarketType"])
+            machine.reason, machine.ended = "Server.SpotInstanceTermination: Spot instance termination", self.cloud.now()
+            inspect = lambda: node.workloads.Inspect(nacre_pb2.InspectRequest(target="web")).workload  # noqa: E731
+            nacre_test.until(lambda: inspect().state == "failed")
+            self.assertIn("SpotInstanceTermination", inspect().reason)
+            nacre_test.until(lambda: not self.cloud.alive())
+
     def test_stopped_by_somebody_else(self):
         self.run_pod()
         self.only().stopped = True
@@ -206,6 +223,14 @@ class Gce(Same, Boots, ImageTest):
     @staticmethod
     def tags(machine):
         return machine.labels
+
+    def test_spot(self):
+        with nacre_test.Node(config=self.cloud.config("    spot: yes\n"), env=self.cloud.env()) as node:
+            node.runtime.RunPod(runtime_pb2.RunPodRequest(meta=runtime_pb2.Meta(name="web"), containers=[steps.container(image=self.IMAGE)]))
+            self.assertEqual(("SPOT", "DELETE", False), tuple(self.only().body["scheduling"][k] for k in (
+                "provisioningModel", "instanceTerminationAction", "automaticRestart")))
+            node.workloads.Remove(nacre_pb2.RemoveRequest(target="web", force=True), timeout=60)
+            nacre_test.until(lambda: not self.cloud.alive())
 
     def test_stopped(self):
         """Its guest, or somebody there: that is its end, and it is removed."""

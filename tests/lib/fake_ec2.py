@@ -32,6 +32,7 @@ PAGE = 2
 KNOWN = {
     "RunInstances": r"ImageId|InstanceType|MinCount|MaxCount|ClientToken|SubnetId|KeyName|IamInstanceProfile\.Name|DryRun"
                     r"|InstanceInitiatedShutdownBehavior|MetadataOptions\.(HttpTokens|HttpPutResponseHopLimit)|SecurityGroupId\.\d+"
+                    r"|InstanceMarketOptions\.(MarketType|SpotOptions\.(SpotInstanceType|InstanceInterruptionBehavior))"
                     r"|UserData|TagSpecification\.\d+\.(ResourceType|Tag\.\d+\.(Key|Value))",
     "DescribeInstances": r"InstanceId\.\d+|Filter\.\d+\.(Name|Value\.\d+)|MaxResults|NextToken",
     "TerminateInstances": r"InstanceId\.\d+",
@@ -340,6 +341,10 @@ class Cloud(fake_cloud.Cloud):
                 n += 1
         if any(k.startswith("aws:") or len(k) > 128 or len(v) > 256 for k, v in tags.items()) or len(tags) > 50:
             raise Refusal(400, "InvalidParameterValue", "a tag")
+        spot = tuple(q.get(f"InstanceMarketOptions.{k}") for k in (
+            "MarketType", "SpotOptions.SpotInstanceType", "SpotOptions.InstanceInterruptionBehavior"))
+        if spot not in ((None, None, None), ("spot", "one-time", "terminate")):
+            raise Refusal(400, "InvalidParameterCombination", "a persistent request is stopped or hibernated, never terminated")
         if "UserData" in q:
             try:
                 if not 0 < len(base64.b64decode(q["UserData"], validate=True)) <= 16384:

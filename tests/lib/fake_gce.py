@@ -162,8 +162,8 @@ class Cloud(fake_cloud.Cloud):
         super().__exit__()
         self.place.cleanup()
 
-    def config(self, more="", lease="24h", boot="15m"):
-        return (f"cloud:\n  poll: 100ms\n  boot_limit: {boot}\n  settle: 1s\n  lease: {lease}\n  gce:\n    project: {PROJECT}\n    zone: {ZONE}\n"
+    def config(self, more="", poll="100ms", lease="24h", boot="15m"):
+        return (f"cloud:\n  poll: {poll}\n  boot_limit: {boot}\n  settle: 1s\n  lease: {lease}\n  gce:\n    project: {PROJECT}\n    zone: {ZONE}\n"
                 f"    endpoint: http://{self.host}/compute/v1\n    subnet: sub\n    tags: [ web ]\n"
                 f'    types: [ "big=8:32GiB:0.4", "small=2:2GiB:0.02" ]\n{more}')
 
@@ -290,6 +290,9 @@ class Cloud(fake_cloud.Cloud):
             raise Refusal(400, "invalid", "a member or the name")
         if not re.fullmatch(rf"zones/{ZONE}/machineTypes/[a-z0-9-]+", body["machineType"]):
             raise Refusal(400, "invalid", "machineType")
+        spot = {"provisioningModel": "SPOT", "instanceTerminationAction": "DELETE"}
+        if body.get("scheduling", {"automaticRestart": False}) not in ({"automaticRestart": False}, {"automaticRestart": False, **spot}):
+            raise Refusal(400, "invalid", "scheduling: a spot machine is not started again")
         (disk,), (nic,) = body["disks"], body["networkInterfaces"]
         if not disk["boot"] or not disk["autoDelete"] or set(disk["initializeParams"]) != {"sourceImage"}:
             raise Refusal(400, "invalid", "disks")

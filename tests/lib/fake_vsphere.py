@@ -183,8 +183,8 @@ class Cloud(fake_cloud.Cloud):
         self.reset()
         super().__exit__()
 
-    def config(self, more="", lease="24h", boot="15m", types='[ "big=8:32GiB:0.4", "small=2:2GiB:0.02" ]'):
-        return (f"cloud:\n  poll: 100ms\n  boot_limit: {boot}\n  settle: 1s\n  lease: {lease}\n  vsphere:\n    endpoint: http://{self.host}/sdk\n"
+    def config(self, more="", poll="100ms", lease="24h", boot="15m", types='[ "big=8:32GiB:0.4", "small=2:2GiB:0.02" ]'):
+        return (f"cloud:\n  poll: {poll}\n  boot_limit: {boot}\n  settle: 1s\n  lease: {lease}\n  vsphere:\n    endpoint: http://{self.host}/sdk\n"
                 f"    datacenter: Test%20DC\n    resource_pool: c1/Resources\n    folder: nacre\n    datastore: ds1\n"
                 + (f"    types: {types}\n" if types else "") + more)
 

@@ -23,6 +23,7 @@
  *   verb=create     token, image, type; provider and project for the record alone; subnet,
  *                   folder, pool, datastore, cpus, memory (MiB; these five of vsphere),
  *                   key-name, instance-profile where there is one; user-data (base64) likewise;
+ *                   spot=yes of a machine that the cloud may take back (not of vsphere);
  *                   group and tag ("KEY=VALUE") any number of times; dry-run=yes makes nothing
  *   verb=list       tag, any number of times: machines that have them all
  *   verb=terminate  id
