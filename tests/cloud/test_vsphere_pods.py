@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods of kind vsphere. What all clouds have in common is tested with ec2 (test_ec2_pods.py); this is that a machine of this fake's boots, learns
 who it is from its host, leaves nothing of that there, tells its address, enrols, and goes."""
+import os
+import shutil
+import signal
+import tempfile
 import unittest
 
 import grpc
@@ -54,16 +58,50 @@ class Machines(cloud_pods.BootTest):
         self.none_left()
         self.assertFalse(guest.alive)
 
-    def test_its_power_off(self):
-        """It stops a machine of this cloud, which has to be ended all the same. By the kubelet's interface."""
+    def containers_come_and_go(self, api, pod, config, logs):
+        """In a sandbox: created, started, seen, executed in, logged, stopped, removed; what it cannot have is refused by name."""
+        def create(name, *command, **more):
+            return api.CreateContainer(cri.CreateContainerRequest(pod_sandbox_id=pod, sandbox_config=config, config=cri.ContainerConfig(
+                metadata=cri.ContainerMetadata(name=name), image=cri.ImageSpec(image="busybox"), command=command, log_path=name + ".log",
+                **more))).container_id
+
+        def state(container):
+            return api.ContainerStatus(cri.ContainerStatusRequest(container_id=container)).status.state
+        one = create("one", "sh", "-c", "echo $(hostname); exec sleep 1000")
+        self.assertEqual(cri.CONTAINER_CREATED, state(one))
+        api.StartContainer(cri.StartContainerRequest(container_id=one))
+        ran = api.ExecSync(cri.ExecSyncRequest(container_id=one, cmd=["sh", "-c", "echo out; echo err >&2; exit 3"]))
+        self.assertEqual((b"out\n", b"err\n", 3), (ran.stdout, ran.stderr, ran.exit_code))
+        with open(os.path.join(logs, "one.log"), encoding="ascii") as f:
+            nacre_test.until(lambda: " F web\n" in f.read(), what="its line in the kubelet's file")
+        # Over the end of the daemon.
+        os.kill(self.node.pid, signal.SIGKILL)
+        self.node.wait()
+        self.node.start()
+        api = cri_grpc.RuntimeServiceStub(self.node.channel)
+        self.assertEqual(cri.CONTAINER_RUNNING, state(one))
+        self.assertFails(Code.UNIMPLEMENTED, lambda: create("two", "true", mounts=[cri.Mount(host_path=logs, container_path="/x")]),
+                         "config.mounts[0].host_path")
+        api.StopContainer(cri.StopContainerRequest(container_id=one, timeout=0))
+        self.assertEqual(cri.CONTAINER_EXITED, state(one))
+        api.RemoveContainer(cri.RemoveContainerRequest(container_id=one))
+        self.assertEqual([], list(api.ListContainers(cri.ListContainersRequest()).containers))
+
+    def test_sandbox_and_its_power_off(self):
+        """That stops a machine of this cloud, which has to be ended all the same. By the kubelet's interface."""
+        logs = tempfile.mkdtemp(prefix="nacre-cri-")
+        self.addCleanup(shutil.rmtree, logs)
         api = cri_grpc.RuntimeServiceStub(self.node.channel)
         self.assertEqual({"vsphere"}, {h.name for h in api.Status(cri.StatusRequest()).runtime_handlers} & {"ec2", "gce", "vsphere"})
-        config = cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(name="web", uid="1", namespace="tests"), hostname="web")
+        config = cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(name="web", uid="1", namespace="tests"), hostname="web",
+                                      log_directory=logs)
         pod = api.RunPodSandbox(cri.RunPodSandboxRequest(config=config, runtime_handler="vsphere"),
                                 timeout=120 * nacre_test.SLOWNESS).pod_sandbox_id
         (machine,) = self.cloud.alive()
         status = api.PodSandboxStatus(cri.PodSandboxStatusRequest(pod_sandbox_id=pod)).status
         self.assertEqual((machine.address, "vsphere", cri.SANDBOX_READY), (status.network.ip, status.runtime_handler, status.state))
+        self.containers_come_and_go(api, pod, config, logs)
+        api = cri_grpc.RuntimeServiceStub(self.node.channel)
         machine.guest.end()
         self.none_left()
         nacre_test.until(lambda: api.PodSandboxStatus(cri.PodSandboxStatusRequest(pod_sandbox_id=pod)).status.state == cri.SANDBOX_NOTREADY)
