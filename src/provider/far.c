@@ -353,6 +353,12 @@ static int far_user_data(struct far_vm *m, const struct gate_bytes *bundle, stru
 		return len;
 	r = metadata_user_data(room, (size_t)len, ret);
 	explicit_bzero(room, (size_t)len);
+	if (r == -EMSGSIZE)
+		return error_refuse(err, ERROR_PRECONDITION,
+				    "the machine of %s would be told more than the %d bytes of "
+				    "user-data that a cloud takes: the node's trust bundle has too "
+				    "many certificates",
+				    i->path, METADATA_USER_DATA_MAX);
 	if (r == 0)
 		r = buf_add(ret, "", 1);
 	return r < 0 ? error_set(err, r, "the user-data of a machine") : 0;
