@@ -84,7 +84,7 @@ class Refused(nacre_test.NodeTest):
                                         ([cri.IDMapping(host_id=65536, container_id=1, length=9)], [MAPPED]),
                                         ([MAPPED], [cri.IDMapping(host_id=65536, length=9)]),
                                         ([cri.IDMapping(host_id=0, length=65536)], [MAPPED]),
-                                        ([cri.IDMapping(host_id=2**31 - 9, length=65536)], [MAPPED]),
+                                        ([cri.IDMapping(host_id=2**32 - 65536, length=65536)], [MAPPED]),
                                         ([cri.IDMapping(host_id=2**32 - 1, length=65536)], [MAPPED]),
                                         ([cri.IDMapping(host_id=65536)], [cri.IDMapping(host_id=65536)]))),
                 (Code.INVALID_ARGUMENT, SECURITY + "namespace_options.userns_options",

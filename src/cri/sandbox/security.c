@@ -46,11 +46,11 @@ static int security_check_mapping(const Runtime__V1__UserNamespace *u, const cha
 		return error_field(err, ERROR_INVALID, field,
 				   "%u users and %u groups: as many of each, and at least one",
 				   uid->length, gid->length);
-	if (uid->host_id == 0 || gid->host_id == 0 || uid->host_id > INT32_MAX ||
-	    gid->host_id > INT32_MAX || uid->length > INT32_MAX - uid->host_id ||
-	    gid->length > INT32_MAX - gid->host_id)
+	/* A kubelet without ranges of its own takes them from all that a 32-bit id can be. */
+	if (uid->host_id == 0 || gid->host_id == 0 || uid->length > UINT32_MAX - uid->host_id ||
+	    gid->length > UINT32_MAX - gid->host_id)
 		return error_field(err, ERROR_INVALID, field,
-				   "from id %u, %u on: not 0, nor past 2147483647", uid->host_id,
+				   "from id %u, %u on: not 0, nor past 4294967294", uid->host_id,
 				   gid->host_id);
 	return 0;
 }

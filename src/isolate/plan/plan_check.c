@@ -118,10 +118,10 @@ static bool plan_user_fd_is_wrong(const struct isolate_plan *p)
 
 static bool plan_ids_are_wrong(const struct isolate_plan *p)
 {
-	return isolate_ids_are_set(&p->ids) && (p->ids.uid > INT32_MAX || p->ids.gid > INT32_MAX ||
-						p->ids.count > (uint32_t)INT32_MAX - p->ids.uid ||
-						p->ids.count > (uint32_t)INT32_MAX - p->ids.gid ||
-						p->uid >= p->ids.count || p->gid >= p->ids.count);
+	/* The last id of all is none. */
+	return isolate_ids_are_set(&p->ids) &&
+	       (p->ids.count > UINT32_MAX - p->ids.uid || p->ids.count > UINT32_MAX - p->ids.gid ||
+		p->uid >= p->ids.count || p->gid >= p->ids.count);
 }
 
 static bool plan_terminal_is_wrong(const struct isolate_plan *p)
@@ -217,7 +217,7 @@ static const struct plan_rule plan_rules[] = {
 	  "its own" },
 	{ "user_fd", plan_user_fd_is_wrong,
 	  "only for the root of a container that is not told its program later, with ids" },
-	{ "ids", plan_ids_are_wrong, "past 2147483647, or without the user or group" },
+	{ "ids", plan_ids_are_wrong, "past 4294967294, or without the user or group" },
 	{ "terminal", plan_terminal_is_wrong, "needs a session of its own and stdio[0]" },
 	{ "argv", plan_argv_is_wrong, "the name of a program is missing" },
 	{ "env", plan_env_is_wrong, "missing" },
