@@ -92,6 +92,27 @@ static void instance_plan(struct isolate_plan *plan, const struct instance_spawn
 		plan->hostname = NULL;
 }
 
+/* What port_set_pod_files() sets otherwise: it leaves a namespace alone whose settings differ from
+ * the kernel's, and a sysctl may ask for just the kernel's. */
+static const struct isolate_sysctl spawn_port_sysctls[] = {
+	{ "net.ipv4.ip_unprivileged_port_start", "0" },
+	{ "net.ipv4.ping_group_range", "0 2147483647" },
+};
+
+/* Those first, for a network of its own: what was asked for is written later, and stays. */
+static void instance_add_port_sysctls(struct isolate_plan *plan,
+				      struct isolate_sysctl list[ISOLATE_SYSCTLS_MAX])
+{
+	const size_t n = ARRAY_SIZE(spawn_port_sysctls);
+
+	if (plan->n_sysctls == 0 || plan->n_sysctls + n > ISOLATE_SYSCTLS_MAX ||
+	    plan->ns[ISOLATE_NS_NET] == ISOLATE_KEEP)
+		return;
+	memmove(list + n, list, plan->n_sysctls * sizeof(*list));
+	memcpy(list, spawn_port_sysctls, sizeof(spawn_port_sysctls));
+	plan->n_sysctls += n;
+}
+
 /* "NAME=VALUE" each, cut in the copy that *text becomes. */
 static int instance_split_sysctls(char *const *sysctls, char ***text,
 				  struct isolate_sysctl ret[ISOLATE_SYSCTLS_MAX], size_t *ret_n)
@@ -212,6 +233,7 @@ int instance_spawn(const struct instance_spawn *spec, struct isolate_child *ret,
 	r = instance_split_sysctls(spec->sysctls, &text, sysctls, &plan.n_sysctls);
 	if (r < 0)
 		return error_set(err, r, "sysctls");
+	instance_add_port_sysctls(&plan, sysctls);
 	plan.sysctls = sysctls;
 	plan.argv = (char *const *)(uintptr_t)argv;
 	plan.env = keeper_env();

@@ -127,6 +127,22 @@ class Pods(nacre_test.NodeTest):
         self.assertEqual("".join(v + "\n" for v in names.values()).encode(), self.execute(one, "cat", *paths).stdout)
         self.assertEqual(before, [host.read(p) for p in paths])
 
+    def test_sysctls_stay_where_a_network_sets_them_otherwise(self):
+        """Ports without privilege and ping: what was asked for is not written over, be it what the kernel itself begins with."""
+        names = ("net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range")
+        ids = [cri.IDMapping(host_id=300000, length=65536)]
+        users = cri.NamespaceOption(pid=cri.CONTAINER, userns_options=cri.UserNamespace(mode=cri.POD, uids=ids, gids=ids))
+        for n, (sysctls, want, options) in enumerate((({}, "0 0 2147483647", None), ({names[0]: "123"}, "123 0 2147483647", None),
+                                                      ({names[0]: "1024"}, "1024 0 2147483647", None), ({names[0]: "1024", names[1]: "1\t0"}, "1024 1 0", None),
+                                                      ({names[1]: "5\t9"}, "0 5 9", None), ({names[0]: "123"}, "123", users))):
+            security = cri.LinuxSandboxSecurityContext(namespace_options=options)
+            pod = self.run_sandbox(f"web{n}", linux=cri.LinuxPodSandboxConfig(sysctls=sysctls, security_context=security))
+            one = self.create(pod, "one", "/bin/sleep", "1000",
+                              linux=cri.LinuxContainerConfig(security_context=cri.LinuxContainerSecurityContext(namespace_options=options)))
+            self.start(one)
+            have = self.execute(one, "cat", *("/proc/sys/" + n.replace(".", "/") for n in names)).stdout.decode().split()
+            self.assertEqual(want, " ".join(have)[:len(want)], sysctls)
+
     def test_addresses_of_further_networks(self):
         self.node.cli("network", "create", "--subnet", "10.98.1.0/24", "back")
         self.addCleanup(self.node.cli, "network", "rm", "back")
@@ -392,7 +408,8 @@ class Pods(nacre_test.NodeTest):
         image = cri.ImageSpec(image="busybox", user_specified_image="busybox:1")
         mounts = [cri.Mount(container_path="/image", image=image, readonly=True),
                   cri.Mount(container_path="/part", image=image, image_sub_path="../bin/../bin/busybox", readonly=True)]
-        ids = [cri.IDMapping(host_id=300000, length=65536)]
+        # A kubelet takes ranges from all that an id can be.
+        ids = [cri.IDMapping(host_id=65534 * 65536, length=65536)]
         for name, more in (("one", {}), ("two", {"userns_options": cri.UserNamespace(mode=cri.POD, uids=ids, gids=ids)})):
             options = cri.NamespaceOption(pid=cri.CONTAINER, **more)
             pod = self.run_sandbox(name, linux=cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=options)))

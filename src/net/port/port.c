@@ -324,17 +324,24 @@ struct port_pod {
 	uint32_t link;
 };
 
-/* As in other engines: programs without privilege may have any port, and may ping. */
 void port_set_pod_files(void)
 {
-	static const char *const settings[][2] = {
-		{ "ipv4/ip_unprivileged_port_start", "0" },
-		{ "ipv4/ping_group_range", "0 2147483647" },
+	static const struct {
+		const char *name, *value;
+		long made; /* the first number in it, in a namespace that was just made */
+	} settings[] = {
+		{ "ipv4/ip_unprivileged_port_start", "0", 1024 },
+		{ "ipv4/ping_group_range", "0 2147483647", 1 },
 	};
 	_cleanup_fd_ int proc_fd = sysctl_open(NULL);
+	long now;
 
 	for (size_t i = 0; proc_fd >= 0 && i < ARRAY_SIZE(settings); i++)
-		if (sysctl_write(proc_fd, settings[i][0], settings[i][1], NULL) < 0)
+		if (sysctl_read(proc_fd, settings[i].name, &now, NULL) < 0 ||
+		    now != settings[i].made)
+			return;
+	for (size_t i = 0; proc_fd >= 0 && i < ARRAY_SIZE(settings); i++)
+		if (sysctl_write(proc_fd, settings[i].name, settings[i].value, NULL) < 0)
 			return;
 }
 

@@ -41,7 +41,9 @@ int port_set_rate(struct netlink *nl, uint32_t link, uint64_t bits, struct error
 /* A pod's device, and lo beside it. */
 int port_power_pod(struct netlink *nl, uint32_t link, const char *name, bool has_ip6,
 		   struct error *err) _must_check_;
-/* As in other engines: programs without privilege may have any port, and may ping. */
+/* As in other engines: programs without privilege may have any port, and may ping. Nothing is
+ * written where one of the two settings is not as the kernel makes it: whoever asked for sysctls
+ * has those. */
 void port_set_pod_files(void);
 
 #endif
