@@ -133,7 +133,7 @@ class Pods(nacre_test.NodeTest):
         ids = [cri.IDMapping(host_id=300000, length=65536)]
         users = cri.NamespaceOption(pid=cri.CONTAINER, userns_options=cri.UserNamespace(mode=cri.POD, uids=ids, gids=ids))
         for n, (sysctls, want, options) in enumerate((({}, "0 0 2147483647", None), ({names[0]: "123"}, "123 0 2147483647", None),
-                                                      ({names[0]: "1024"}, "1024 0 2147483647", None), ({names[0]: "1024", names[1]: "1\t0"}, "1024 1 0", None),
+                                                      ({names[0]: "1024"}, "1024 0 2147483647", None), ({names[1]: "1\t0"}, "0 1 0", None),
                                                       ({names[1]: "5\t9"}, "0 5 9", None), ({names[0]: "123"}, "123", users))):
             security = cri.LinuxSandboxSecurityContext(namespace_options=options)
             pod = self.run_sandbox(f"web{n}", linux=cri.LinuxPodSandboxConfig(sysctls=sysctls, security_context=security))
@@ -403,6 +403,16 @@ class Pods(nacre_test.NodeTest):
         self.assertEqual(b"content1234\n4321\nhi\n", answer.stdout)
         self.assertIn(b"Read-only file system", answer.stderr)
         self.assertEqual(mounts, list(self.status(one).mounts))
+
+    def test_an_image_is_told_by_the_name_in_the_pod(self):
+        pod = self.run_sandbox("web")
+        image = cri_grpc.ImageServiceStub(self.node.channel).ImageStatus(cri.ImageStatusRequest(image=cri.ImageSpec(image="busybox"))).image.id
+        for name, want in (("", image), ("docker.io/library/busybox:1", "docker.io/library/busybox:1")):
+            config = cri.ContainerConfig(metadata=cri.ContainerMetadata(name=f"one{len(name)}"), command=["sleep", "1000"],
+                                         image=cri.ImageSpec(image=image, user_specified_image=name))
+            one = self.api.CreateContainer(cri.CreateContainerRequest(pod_sandbox_id=pod, config=config)).container_id
+            status = self.status(one)
+            self.assertEqual((want, name, image), (status.image.image, status.image.user_specified_image, status.image_id))
 
     def test_an_image_is_mounted(self):
         image = cri.ImageSpec(image="busybox", user_specified_image="busybox:1")

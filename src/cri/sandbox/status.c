@@ -337,6 +337,20 @@ static void status_times(const struct pod_container *c, Runtime__V1__ContainerSt
 	to->finished_at = (int64_t)(s->finished_at ? MAX(s->finished_at, started) : 0);
 }
 
+/* A kubelet names the image by its id, and shows people what it is told here: the name that the pod
+ * has for it. NULL: out of memory. */
+static Runtime__V1__ImageSpec *status_image(struct arena *a, Runtime__V1__ImageSpec *asked)
+{
+	Runtime__V1__ImageSpec *m;
+
+	if (str_empty(asked->user_specified_image))
+		return asked;
+	m = arena_memdup(a, asked, sizeof(*asked));
+	if (m)
+		m->image = m->user_specified_image;
+	return m;
+}
+
 Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, struct pod_container *c,
 						   const Runtime__V1__CreateContainerRequest *q)
 {
@@ -351,7 +365,7 @@ Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, struct pod_c
 	m->state = cri_container_state(c);
 	status_times(c, m);
 	m->exit_code = pod_container_has_ended(c) ? c->status.exit_code : 0;
-	m->image = q->config->image;
+	m->image = status_image(a, q->config->image);
 	m->image_ref = status_image_ref(c);
 	m->image_id = status_image_ref(c);
 	m->reason = status_str(status_reason(c));
@@ -361,7 +375,7 @@ Runtime__V1__ContainerStatus *cri_container_status(struct arena *a, struct pod_c
 	m->log_path = cri_container_log_path(a, pod->config, q->config);
 	m->resources = status_resources(a, c, q->config);
 	m->stop_signal = q->config->stop_signal ?: status_image_signal(c);
-	if (!m->log_path || !m->resources)
+	if (!m->image || !m->log_path || !m->resources)
 		return NULL;
 	return STATUS_MAP(a, m, q->config, labels,
 			  runtime__v1__container_status__labels_entry__descriptor) &&

@@ -43,7 +43,7 @@ int port_power_pod(struct netlink *nl, uint32_t link, const char *name, bool has
 		   struct error *err) _must_check_;
 /* As in other engines: programs without privilege may have any port, and may ping. Nothing is
  * written where one of the two settings is not as the kernel makes it: whoever asked for sysctls
- * has those. */
+ * has those. (Both asked for as the kernel makes them are as if nobody had asked.) */
 void port_set_pod_files(void);
 
 #endif
