@@ -9,6 +9,7 @@
 #   make format         lays the code out
 #   make api            renews doc/api.txt, what server reflection tells of the API
 #   make conformance    other people's clients against a private daemon; six of the workloads below
+#   make kubernetes     a kubelet on a node, with pods from files and with a kube-apiserver (or NAMES="logs streams"); builds both once (ten minutes)
 #   make workloads      thirty kinds of Debian's software (or NAMES="nginx redis") in pods: work, graceful end, data (half an hour); KIND=vm: in microVMs
 #   make guest          what needs cgroup v2 alone, in a virtual machine with Debian's kernel (part of ./check)
 #   make guest-kernel   the small kernel for guests, from Debian's linux-source, in build/guest-kernel (ten minutes)
@@ -16,7 +17,7 @@
 #   make mutants        shows that no weakened wall (tests/mutants/*.patch, or NAMES=...) passes the tests
 #   make load           1,000 calls a second over mutual TLS for 15 minutes, while all certificates are replaced
 #   make races          what a workload does at the same moment, 20,000 times each
-#   make nightly        ./check five times, in which no test may be flaky; then what is too slow for ./check: tsan, failmalloc, races, load
+#   make nightly        ./check five times, in which no test may be flaky; then what is too slow for ./check: tsan, failmalloc, races, load, kubernetes
 #   make sanitizer      build/asan: clang, ASan and UBSan, test hooks
 #   make tsan           build/tsan: clang, ThreadSanitizer: unit tests, and modules of a whole daemon that work with threads, without a report
 #   make failmalloc     unit tests with each allocation failing in turn, in build/asan
@@ -101,7 +102,7 @@ nightly: all clang sanitizer
 			--failmalloc $(BUILD)/asan=5 || failed="$$failed $$i"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "tests failed or were flaky in run$$failed"; exit 1; fi
-	$(MAKE) tsan failmalloc races load
+	$(MAKE) tsan failmalloc races load kubernetes
 
 .PHONY: mutants
 mutants:
@@ -198,6 +199,10 @@ conformance: all
 	tests/conformance/run $(BUILD)
 	tests/conformance/callers.py $(BUILD)
 	tests/workloads/run --together $(BUILD) nginx postgresql redis sshd busybox zombies
+
+.PHONY: kubernetes
+kubernetes: all
+	tests/kubernetes/run $(BUILD) $(NAMES)
 
 .PHONY: workloads
 workloads: all

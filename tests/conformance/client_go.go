@@ -6,7 +6,8 @@
 //	client_go forward spdy|websocket URL LOCAL:REMOTE
 //
 // exec is a remote command on the program's own descriptors; the exit status is the command's. With "tty" the terminal
-// has two sizes, 80x25 and then 102x34. forward says "ready" on its output and ends with its input.
+// has two sizes, 80x25 and then 102x34. forward says "ready" on its output and ends with its input. A kubelet or an API server (https)
+// may have any certificate, and gets the environment variable TOKEN.
 package main
 
 import (
@@ -100,7 +101,8 @@ func run(words []string) error {
 	if err != nil {
 		return err
 	}
-	config := &rest.Config{Host: "http://" + at.Host}
+	config := &rest.Config{Host: at.Scheme + "://" + at.Host, BearerToken: os.Getenv("TOKEN")}
+	config.TLSClientConfig.Insecure = at.Scheme == "https"
 	if words[0] == "exec" {
 		return execute(words[1], config, at, words[3:])
 	}
