@@ -206,13 +206,14 @@ def restarts_of_both(b):
 def eviction(b):
     """A kubelet that is told to want more free memory than there is evicts, and the node says why."""
     # Without a request it would not even be admitted again.
-    pod = b.pod("evicted", idle(resources={"requests": {"memory": "1Mi"}}))
+    pod = b.pod("evicted", shell("trap 'exit 1' TERM; while :; do sleep 1000 & wait; done", resources={"requests": {"memory": "1Mi"}}))
     pod.running()
     b.kubelet.stop()
     b.kubelet.configure(evictionHard={"memory.available": "99%", "nodefs.available": "0%", "imagefs.available": "0%"}, evictionPressureTransitionPeriod="1s")
     b.kubelet.start()
     seen = pod.phase("Failed")
-    expect(seen["status"]["reason"], "Evicted", "the reason")
+    why = {c["type"]: c.get("reason") for c in seen["status"]["conditions"]}.get("DisruptionTarget")
+    expect((seen["status"].get("reason"), why), ("Evicted", "TerminationByKubelet"), "the reason")
     until(lambda: {c["type"]: c["status"] for c in b.cluster.get(f"nodes/{NAME}")["status"]["conditions"]}["MemoryPressure"] == "True", "pressure")
 
 
