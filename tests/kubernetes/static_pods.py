@@ -303,7 +303,7 @@ def logs(b):
     seen = many.seen()["metadata"]
     folder = os.path.join(b.kubelet.logs, f"default_{seen['name']}_{seen['uid']}", "main")
     for i in range(1, 5):
-        until(lambda want=i: len({n.removesuffix(".gz") for n in os.listdir(folder)}) > want, f"{i} rotations")
+        until(lambda want=i: len(log_files(folder)) > want, f"{i} rotations")
         b.write(f"on{i}")
     many.phase("Succeeded")
     lines = "".join(text + ("" if tag == "P" else "\n") for _, _, tag, text in (line.split(" ", 3) for line in log_lines(folder))).splitlines()
@@ -312,11 +312,15 @@ def logs(b):
         raise Failed(f"{len(lines)} lines of {len(want)}; the first other one is {next((p for p in zip(lines, want) if p[0] != p[1]), None)}")
 
 
+def log_files(folder):
+    """The names of a log's files, the rotated ones first, without the ending that they have once they are packed."""
+    return sorted({n.removesuffix(".gz") for n in os.listdir(folder) if not n.endswith(".tmp")} - {"0.log"}) + ["0.log"]
+
+
 def log_lines(folder):
-    """Of all files of a log, the rotated ones first. One may be packed meanwhile."""
+    """Of all files of a log. One may be packed meanwhile."""
     found = []
-    for name in sorted({n.removesuffix(".gz") for n in os.listdir(folder) if not n.endswith(".tmp")} - {"0.log"}) + ["0.log"]:
-        path = os.path.join(folder, name)
+    for path in (os.path.join(folder, name) for name in log_files(folder)):
         try:
             with open(path, encoding="ascii") as f:
                 found += f.read().splitlines()
