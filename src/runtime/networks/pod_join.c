@@ -23,7 +23,8 @@ static const char *join_lack(const struct workload *w)
 {
 	if (w->kind != WORKLOAD_POD)
 		return "is no pod";
-	if (!w->instance ? instance_kind_is_remote(w->choice.kind) : workload_is_remote(w))
+	if (!w->instance ? !instance_kind_can(w->choice.kind, INSTANCE_LOCAL_PROCESS)
+			 : workload_is_remote(w))
 		return "has a kernel of its own";
 	if (w->instance && !instance_is_own(w->instance))
 		return "is in an instance, whose namespaces the node cannot reach";
