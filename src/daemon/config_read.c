@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <yaml.h>
 
 #include "base/text/str.h"
 
@@ -106,8 +105,10 @@ static int config_on_mapping(struct config_reader *rd, const yaml_event_t *e, st
 	return 0;
 }
 
-static int config_event(struct config_reader *rd, const yaml_event_t *e, struct error *err)
+static int config_event(void *userdata, const yaml_event_t *e, struct error *err)
 {
+	struct config_reader *rd = userdata;
+
 	switch (e->type) {
 	case YAML_SCALAR_EVENT:
 		/* An empty file is an empty scalar in some versions of the library. */
@@ -142,31 +143,38 @@ static int config_event(struct config_reader *rd, const yaml_event_t *e, struct 
 	return 0;
 }
 
-int config_read(struct config *c, const struct config_key *keys, size_t n_keys, const char *path,
-		const struct buf *text, struct error *err)
+int config_read_events(const void *data, size_t len, const char *path,
+		       int (*fn)(void *userdata, const yaml_event_t *e, struct error *err),
+		       void *userdata, struct error *err)
 {
-	struct config_reader rd = { .keys = keys, .n_keys = n_keys, .config = c, .path = path };
 	yaml_parser_t parser;
 	bool done = false;
 	int r = 0;
 
 	if (!yaml_parser_initialize(&parser))
 		return error_set(err, -ENOMEM, "read %s", path);
-	yaml_parser_set_input_string(&parser, text->len ? buf_data(text) : (const uint8_t *)"",
-				     text->len);
+	yaml_parser_set_input_string(&parser, len ? data : (const void *)"", len);
 	while (r == 0 && !done) {
 		yaml_event_t e;
 
 		if (!yaml_parser_parse(&parser, &e)) {
-			r = error_refuse(err, ERROR_INVALID, "%s:%zu: %s", path,
+			r = error_refuse(err, ERROR_INVALID, "%.200s:%zu: %.200s", path,
 					 parser.problem_mark.line + 1,
 					 parser.problem ? parser.problem : "not YAML");
 			break;
 		}
-		r = config_event(&rd, &e, err);
+		r = fn(userdata, &e, err);
 		done = e.type == YAML_STREAM_END_EVENT;
 		yaml_event_delete(&e);
 	}
 	yaml_parser_delete(&parser);
 	return r;
+}
+
+int config_read(struct config *c, const struct config_key *keys, size_t n_keys, const char *path,
+		const struct buf *text, struct error *err)
+{
+	struct config_reader rd = { .keys = keys, .n_keys = n_keys, .config = c, .path = path };
+
+	return config_read_events(buf_data(text), text->len, path, config_event, &rd, err);
 }

@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
 #include "base/file/fd.h"
 #include "base/memory/buf.h"
 #include "base/text/str.h"
 #include "daemon/access.h"
+#include "daemon/config_read.h"
 #include "wire/name/spiffe.h"
 
 #define POLICY_FILE_MAX ((size_t)256 * 1024)
@@ -127,8 +127,10 @@ static int policy_on_scalar(struct policy_reader *rd, const yaml_event_t *e, str
 	return 0;
 }
 
-static int policy_event(struct policy_reader *rd, const yaml_event_t *e, struct error *err)
+static int policy_event(void *userdata, const yaml_event_t *e, struct error *err)
 {
+	struct policy_reader *rd = userdata;
+
 	switch (e->type) {
 	case YAML_SCALAR_EVENT:
 		return policy_on_scalar(rd, e, err);
@@ -164,27 +166,11 @@ int policy_parse(struct policy **ret, const char *text, size_t len, const char *
 {
 	_cleanup_(policy_freep) struct policy *p = calloc(1, sizeof(*p));
 	struct policy_reader rd = { .policy = p, .name = name };
-	yaml_parser_t parser;
-	bool done = false;
-	int r = 0;
+	int r;
 
-	if (!p || !yaml_parser_initialize(&parser))
+	if (!p)
 		return error_set(err, -ENOMEM, "read %s", name);
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-	while (r == 0 && !done) {
-		yaml_event_t e;
-
-		if (!yaml_parser_parse(&parser, &e)) {
-			r = error_refuse(err, ERROR_INVALID, "%.200s:%zu: %.200s", name,
-					 parser.problem_mark.line + 1,
-					 parser.problem ? parser.problem : "not YAML");
-			break;
-		}
-		r = policy_event(&rd, &e, err);
-		done = e.type == YAML_STREAM_END_EVENT;
-		yaml_event_delete(&e);
-	}
-	yaml_parser_delete(&parser);
+	r = config_read_events(text, len, name, policy_event, &rd, err);
 	if (r == 0)
 		*ret = TAKE_PTR(p);
 	return r;
@@ -197,8 +183,7 @@ int policy_load(struct policy **ret, const char *path, struct error *err)
 
 	if (r < 0)
 		return error_set(err, r, "read the policy %s", path);
-	return policy_parse(ret, text.len ? (const char *)buf_data(&text) : "", text.len, path,
-			    err);
+	return policy_parse(ret, (const char *)buf_data(&text), text.len, path, err);
 }
 
 bool policy_allows(const struct policy *p, const char *id, const char *method)
