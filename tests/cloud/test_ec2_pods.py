@@ -9,6 +9,7 @@ import struct
 import subprocess
 import tempfile
 import threading
+import types
 import unittest
 
 import grpc
@@ -19,7 +20,9 @@ import fake_guest
 import faults
 import host
 import nacre_test
+import spdy
 import steps
+from cri_streams import StreamsTest
 from nacre_test import nacre_pb2, runtime_pb2
 
 cri, cri_grpc = nacre_test.pb["cri_pb2"], nacre_test.pb["cri_pb2_grpc"]
@@ -155,10 +158,19 @@ class Machines(cloud_pods.BootTest):
                             ("privileged", {"linux": cri.LinuxContainerConfig(
                                 security_context=cri.LinuxContainerSecurityContext(privileged=True))})):
             self.assertFails(Code.UNIMPLEMENTED, lambda more=more: self.create(pod, "two", "true", **more), field)
-        self.assertFails(Code.UNIMPLEMENTED, lambda: self.cri().PortForward(cri.PortForwardRequest(pod_sandbox_id=pod, port=[80])), "ports")
-        two = self.create(pod, "two", "sleep", "1000", mounts=[mount])
+        two = self.create(pod, "two", "sh", "-c", StreamsTest.SERVER, mounts=[mount])
         self.cri().StartContainer(cri.StartContainerRequest(container_id=two))
         self.assertEqual(b"first", self.cri().ExecSync(cri.ExecSyncRequest(container_id=two, cmd=["cat", "/secret/token"])).stdout)
+        c = spdy.Connection(self.cri().PortForward(cri.PortForwardRequest(pod_sandbox_id=pod)).url, protocols=("portforward.k8s.io",))
+        data, error = StreamsTest.pair(c, 8089, 1)
+        self.assertTrue(c.until(lambda: {data, error} <= c.ended))
+        self.assertIn(b"Connection refused", c.received[error])
+        StreamsTest.until_listening(types.SimpleNamespace(api=self.cri()), two)
+        data, error = StreamsTest.pair(c, 80, 2)
+        c.send(data, b"hello\n")
+        self.assertTrue(c.until(lambda: b"got hello\n" in c.received.get(data, b"") or error in c.ended))
+        self.assertEqual(b"", c.received.get(error, b""))
+        c.close()
         self.cri().StopContainer(cri.StopContainerRequest(container_id=two, timeout=0))
         self.assertEqual(cri.CONTAINER_EXITED, self.container(two).state)
         self.cri().RemoveContainer(cri.RemoveContainerRequest(container_id=two))
