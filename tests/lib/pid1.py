@@ -178,6 +178,10 @@ class Box:
         for path in reversed(self.mounted):
             run("umount", "-l", path, check=False)
         self.mounted = []
+        # Never through a mount that is still there into the host's own directories.
+        left = [m for m in host.read("/proc/self/mountinfo").splitlines() if m.split()[4].startswith(self.dir + "/")]
+        if left:
+            raise AssertionError(f"still mounted: {left}")
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
