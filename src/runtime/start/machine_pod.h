@@ -15,7 +15,7 @@ struct runtime_service;
  * a kept disk, both for a machine here; "ami://", "gce://" and "vsphere://" are images of a cloud.
  */
 bool machine_pod_is(const Aurae__Runtime__V0__RunPodRequest *request);
-void machine_pod_run(struct rpc_call *call, const Aurae__Runtime__V0__RunPodRequest *request,
+void machine_pod_run(struct rpc_call *call, const Aurae__Runtime__V0__RunPodRequest *q,
 		     struct runtime_service *service);
 
 #endif
