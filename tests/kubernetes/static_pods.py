@@ -297,17 +297,18 @@ def logs(b):
     # Which of two streams is read first is nobody's promise.
     until(lambda: sorted(b.said(pod).split()) == ["err", "out"], "both streams")
     expect((b.said(pod, previous="true"), b.said(pod).endswith(b.said(pod, tailLines=1))), ("first\n", True), "the one before, and the last line")
-    many = b.pod("rotated", shell("i=0; while [ $i -lt 4 ]; do seq 12000 | sed \"s/.*/$i & aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/\"; i=$((i+1)); "
+    many = b.pod("rotated", shell("i=0; while [ $i -lt 4 ]; do seq 30000 | sed \"s/.*/$i & aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/\"; i=$((i+1)); "
                                   "until test -e /shared/on$i; do usleep 50000; done; done"), restartPolicy="Never")
     many.running()
     seen = many.seen()["metadata"]
     folder = os.path.join(b.kubelet.logs, f"default_{seen['name']}_{seen['uid']}", "main")
+    # More than twice of what is rotated: until the daemon has heard of it, it writes on in the old file.
     for i in range(1, 5):
         until(lambda want=i: len(log_files(folder)) > want, f"{i} rotations")
         b.write(f"on{i}")
     many.phase("Succeeded")
     lines = "".join(text + ("" if tag == "P" else "\n") for _, _, tag, text in (line.split(" ", 3) for line in log_lines(folder))).splitlines()
-    want = [f"{i} {n} {'a' * 50}" for i in range(4) for n in range(1, 12001)]
+    want = [f"{i} {n} {'a' * 50}" for i in range(4) for n in range(1, 30001)]
     if lines != want:
         raise Failed(f"{len(lines)} lines of {len(want)}; the first other one is {next((p for p in zip(lines, want) if p[0] != p[1]), None)}")
 
