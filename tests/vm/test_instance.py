@@ -16,6 +16,11 @@ Code = grpc.StatusCode
 
 
 class Instances(machines.MachinesTest):
+    @classmethod
+    def first(cls):
+        # A file of the node that a machine is given is watched for changes.
+        cls.node.cli("run", "--kind", "vm", "--rm", "--init", "busybox", "true")
+
     def test_a_kernel_of_its_own(self):
         before = self.node.baseline()
         v = self.spawn("v", kind="vm")
@@ -68,8 +73,28 @@ class Instances(machines.MachinesTest):
         self.assertEqual(("vm", "running", 0), (p.kind, p.containers[0].state, p.containers[0].pid))
         self.assertEqual(self.kernel.version, self.sh("p", "uname -r").strip())
         self.sh("p", "echo new > /x; test $(cat /x) = new")
+        # No container comes to it later, and the error says what to do.
+        done = self.node.cli("debug", "--image", "busybox", "p", "--", "true", check=False)
+        self.assertRegex(done.stderr, "in a machine .kind vm., .*nacre exec")
         self.stop("p", grace_ms=1000)
         self.remove("p")
+        self.assertNoTraces(before)
+
+    def test_a_first_process(self):
+        """The node's program is process 1 of the container: it reaps, and passes on what ends its program."""
+        before = self.node.baseline()
+        script = "sh -c 'sleep 0.1 & exec true'; trap 'exit 5' TERM; echo ready; while :; do sleep 0.1; done"
+        self.node.cli("run", "-d", "--kind", "vm", "--name", "p", "--init", "busybox", "sh", "-c", script)
+        nacre_test.until(lambda: "ready" in self.node.cli("logs", "p").stdout, what="its program")
+        self.assertIn("/dev/init", self.sh("p", "cat /proc/1/cmdline"))
+        nacre_test.until(lambda: "0" == self.sh("p", "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l").strip(), what="no zombies")
+        self.stop("p", grace_ms=60000)
+        self.assertEqual(5, self.inspect("p").exit_code)
+        self.remove("p")
+        v = self.spawn("v", kind="vm")
+        done = self.node.cli("cell", "--in", "v", "--init", "busybox", "true", check=False)
+        self.assertIn("only what a pod was made with", done.stderr)
+        self.stop(v.name, grace_ms=20000)
         self.assertNoTraces(before)
 
 

@@ -43,7 +43,9 @@ static int debug_check_target(const struct pod_container *c, struct error *err)
 			 : w->kind == WORKLOAD_VM       ? "a machine with a system of its own"
 			 : w->lasts ? "a sandbox of Kubernetes: use `kubectl debug`"
 			 : workload_is_remote(w)
-				 ? "in a machine (kind vm), which takes no container more"
+				 ? "in a machine (kind vm), which takes no container more: put the "
+				   "tools into its image and use `nacre exec`, or into a second "
+				   "container of the pod when it is made"
 				 : NULL;
 
 	if (is)

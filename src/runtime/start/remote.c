@@ -32,14 +32,8 @@ static int remote_check_volumes(const struct pod_container_spec *c, struct error
 }
 
 /* What of the node no machine can have. */
-static int remote_check_own(const struct pod_container_spec *c, size_t n, struct error *err)
+static int remote_check_own(const struct pod_container_spec *c, struct error *err)
 {
-	char field[ERROR_FIELD_MAX];
-
-	(void)str_printf(field, sizeof(field), "containers[%zu].init", n);
-	if (c->init)
-		return error_field(err, ERROR_UNSUPPORTED, field,
-				   "an instance of kind \"vm\" has no such program");
 	for (size_t i = 0; i < c->n_mounts; i++)
 		if (c->mounts[i].mount.access)
 			return error_field(err, ERROR_UNSUPPORTED, c->mounts[i].field,
@@ -58,6 +52,13 @@ static int remote_check_own(const struct pod_container_spec *c, size_t n, struct
 static int remote_check_sent(const struct pod_container_spec *c, enum instance_kind kind,
 			     struct error *err)
 {
+	/* The program is a file of the node, which each machine would be sent. */
+	if (c->init)
+		return error_field(
+			err, ERROR_UNSUPPORTED, "init",
+			"an instance of kind \"%s\" has no such program: put one into the "
+			"image, such as tini",
+			instance_kind_word(kind));
 	for (size_t i = 0; i < c->n_mounts; i++)
 		if (c->mounts[i].source &&
 		    (!c->mounts[i].read_only || c->mounts[i].source[0] != '/'))
@@ -77,7 +78,7 @@ int remote_check_run(const struct workload_spec *spec, struct error *err)
 	if (!remote_will_be(spec->parent, choice))
 		return 0;
 	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
-		r = remote_check_own(&spec->containers[i], i, err);
+		r = remote_check_own(&spec->containers[i], err);
 	for (size_t i = 0; r == 0 && i < spec->n_containers; i++)
 		r = remote_check_propagation(&spec->containers[i], err);
 	for (size_t i = 0; choice && !instance_kind_can(choice->kind, INSTANCE_NODE_MOUNTS) &&
