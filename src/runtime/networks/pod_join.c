@@ -76,35 +76,51 @@ static int join_check_own(const struct workload_spec *spec, const char *field,
 	return 0;
 }
 
-static int join_take(struct workloads *all, struct arena *a, const char *word, const char *field,
-		     const Aurae__Runtime__V0__PodSecurity *security, struct workload_spec *spec,
+/* A specification that is being made. */
+struct join {
+	struct workloads *all;
+	struct arena *arena;
+	const Aurae__Runtime__V0__PodSecurity *security;
+	struct workload_spec *spec;
+};
+
+static int join_take(const struct join *j, const char *word, const char *field,
 		     const struct workload **ret, const char **ret_id, struct error *err)
 {
-	int r = join_check_own(spec, field, security, err);
+	int r = join_check_own(j->spec, field, j->security, err);
 
 	if (r == 0)
-		r = join_find(all, word, field, spec, ret, err);
+		r = join_find(j->all, word, field, j->spec, ret, err);
 	if (r < 0 || !*ret)
 		return r;
-	*ret_id = arena_strdup(a, (*ret)->id);
+	*ret_id = arena_strdup(j->arena, (*ret)->id);
 	return *ret_id ? 0 : error_set(err, -ENOMEM, "%s", field);
+}
+
+static int join_check_devices(const struct workload *of, struct error *err)
+{
+	for (const struct attachment *at = of->attachment; at; at = at->next)
+		if (attachment_ends_with_netns(at))
+			return error_field(err, ERROR_UNSUPPORTED, "network",
+					   "%s is on a network of plugins, or of the driver "
+					   "macvlan, ipvlan or device, whose devices end with its "
+					   "namespace",
+					   of->path);
+	return 0;
 }
 
 int pod_join_take(struct workloads *all, struct arena *a, const char *network,
 		  const Aurae__Runtime__V0__PodSecurity *security, struct workload_spec *spec,
 		  struct error *err)
 {
+	const struct join j = { all, a, security, spec };
 	const struct workload *of = NULL;
 	int r = 0;
 
 	if (pod_join_is(network))
-		r = join_take(all, a, network, "network", security, spec, &of, &spec->net_of, err);
-	for (const struct attachment *at = of ? of->attachment : NULL; at && r == 0; at = at->next)
-		if (attachment_ends_with_netns(at))
-			r = error_field(err, ERROR_UNSUPPORTED, "network",
-					"%s is on a network of plugins, or of the driver macvlan, "
-					"ipvlan or device, whose devices end with its namespace",
-					of->path);
+		r = join_take(&j, network, "network", &of, &spec->net_of, err);
+	if (r == 0 && of)
+		r = join_check_devices(of, err);
 	if (r < 0)
 		return r;
 	/* That of the node is nobody's to end. */
@@ -113,8 +129,7 @@ int pod_join_take(struct workloads *all, struct arena *a, const char *network,
 		spec->net_of = NULL;
 	}
 	if (security && pod_join_is(security->uts))
-		r = join_take(all, a, security->uts, "security.uts", security, spec, &of,
-			      &spec->uts_of, err);
+		r = join_take(&j, security->uts, "security.uts", &of, &spec->uts_of, err);
 	return r;
 }
 

@@ -47,10 +47,11 @@ static int vendor_next(struct vendor_devices *v,
 		return 1;
 	c = v->containers[v->at];
 	(void)str_printf(field, sizeof(field), VENDOR_FIELD, v->at);
-	return v->fail ? cdi_lookup_start(v->all, v->arena, field, c->cdi_devices, c->n_cdi_devices,
-					  found, vendor_failed, v, err)
-		       : cdi_call_start(v->all, v->call, field, c->cdi_devices, c->n_cdi_devices,
-					found, v, err);
+	if (v->fail)
+		return cdi_lookup_start(v->all, v->arena, field, c->cdi_devices, c->n_cdi_devices,
+					&(struct cdi_waiter){ found, vendor_failed, v }, err);
+	return cdi_call_start(v->all, v->call, field, c->cdi_devices, c->n_cdi_devices, found, v,
+			      err);
 }
 
 static void vendor_found(void *userdata, const struct cdi_changes *changes)

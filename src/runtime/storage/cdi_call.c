@@ -405,13 +405,13 @@ int cdi_call_start(struct cdi_calls *all, struct rpc_call *call, const char *fie
 }
 
 int cdi_lookup_start(struct cdi_calls *all, struct arena *a, const char *field, char *const *names,
-		     size_t n, void (*go_on)(void *userdata, const struct cdi_changes *changes),
-		     void (*fail)(void *userdata, const struct error *err), void *userdata,
-		     struct error *err)
+		     size_t n, const struct cdi_waiter *waiter, struct error *err)
 {
-	const struct cdi_call as = {
-		.arena = a, .go_on = go_on, .fail = fail, .userdata = userdata, .err = ERROR_INIT
-	};
+	const struct cdi_call as = { .arena = a,
+				     .go_on = waiter->go_on,
+				     .fail = waiter->fail,
+				     .userdata = waiter->userdata,
+				     .err = ERROR_INIT };
 
 	return cdi_begin(all, &as, field, names, n, err);
 }

@@ -63,10 +63,13 @@ int cdi_call_start(struct cdi_calls *all, struct rpc_call *call, const char *fie
 /* The same for who is no call: the changes are in the arena, which lasts until one of both is
  * called: `fail` in the place of go_on where the call would have been failed. Neither is, if
  * cdi_calls_done() comes first. */
+struct cdi_waiter {
+	void (*go_on)(void *userdata, const struct cdi_changes *changes);
+	void (*fail)(void *userdata, const struct error *err);
+	void *userdata;
+};
 int cdi_lookup_start(struct cdi_calls *all, struct arena *a, const char *field, char *const *names,
-		     size_t n, void (*go_on)(void *userdata, const struct cdi_changes *changes),
-		     void (*fail)(void *userdata, const struct error *err), void *userdata,
-		     struct error *err);
+		     size_t n, const struct cdi_waiter *waiter, struct error *err);
 
 /* Adds it to a container, marked as its part: a variable takes the place of one of the same name.
  * -ENOMEM. */
