@@ -122,7 +122,7 @@ struct instance {
 	char request[REQUEST_KEY_SIZE]; /* that it was made for, or "" */
 	bool host_network;
 	bool host_pids, host_ipc, host_uts; /* until it is made */
-	int *joins; /* likewise: instance_spec; NULL: none */
+	int *joins;                         /* likewise: instance_spec; NULL: none */
 	struct isolate_ids ids;             /* likewise */
 	bool volumes;                  /* of the node are to be had in it: only while it is made */
 	struct instance_nic nic;       /* until it is made */

@@ -8,8 +8,8 @@
 
 /*
  * The mounts of a container, by --volume, --mount, --tmpfs, --shm-size, --tz and --read-only-tmpfs,
- * as docker and podman write it, and --identity. A source with a '/' in it is a path here, "." and ".." as well; any
- * other is the name of a volume of the node.
+ * as docker and podman write it, and --identity. A source with a '/' in it is a path here, "." and
+ * ".." as well; any other is the name of a volume of the node.
  */
 struct mount_words {
 	Aurae__Runtime__V0__Mount *mounts, **list;
