@@ -67,6 +67,6 @@ int image_job_record(struct image_job *t, const char *name, const char *source, 
  * from within. */
 void image_job_undo(struct image_job *t);
 
-void image_job_inventory(const struct list *all, struct inventory *t);
+void image_job_inventory(const struct list *all, struct inventory *inventory);
 
 #endif
