@@ -47,21 +47,23 @@ static int health_record_digit(char c)
 static void health_record_take(struct health_result *r, const char *text)
 {
 	size_t n = strlen(text) / 2;
+	char *output;
 
 	if (n == 0 || n > HEALTH_OUTPUT_MAX)
 		return;
-	r->output = malloc(n);
-	for (size_t i = 0; r->output && i < n; i++) {
+	output = malloc(n);
+	for (size_t i = 0; output && i < n; i++) {
 		int high = health_record_digit(text[2 * i]),
 		    low = health_record_digit(text[2 * i + 1]);
 
 		if (high < 0 || low < 0) {
-			free(TAKE_PTR(r->output));
+			free(output);
 			return;
 		}
-		r->output[i] = (char)(high << 4 | low);
+		output[i] = (char)(high << 4 | low);
 	}
-	r->n_output = r->output ? n : 0;
+	r->output = output;
+	r->n_output = output ? n : 0;
 }
 
 /* ---- rows ---- */

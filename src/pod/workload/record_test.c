@@ -134,4 +134,4 @@ static void an_unknown_value_is_an_error(void)
 }
 
 UNIT_MAIN({ "reads_what_it_knows", reads_what_it_knows },
-	  { "an_unknown_value_is_an_error", an_unknown_value_is_an_error }, )
+	  { "an_unknown_value_is_an_error", an_unknown_value_is_an_error })
