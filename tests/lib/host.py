@@ -149,6 +149,11 @@ def process(pid):
     return f"{pid} {found.group(1)}"
 
 
+def authority(process_line):
+    """What to add to the line of the process that signs for a daemon, and begins with the first certificate that it is asked for."""
+    return ", the authority" if read(f"/proc/{process_line.split()[0]}/cmdline").startswith("nacre: gate ca") else ""
+
+
 def at_rest(pids):
     """{(process, thread): how often it has been put on a processor}, where all that live sleep; else None."""
     found = {}

@@ -405,7 +405,7 @@ class Node:
             seen |= {f"cgroup {c}" for c in host.cgroups(own) - ahead}
             known = {os.getpid(), os.getppid(), self.process.pid if self.process else 0}
             known |= {p for c in ahead for p in host.cgroup_pids(os.path.join(own, c))}
-            seen |= {f"process {p}" for p in map(host.process, host.cgroup_pids(own) - known) if p}
+            seen |= {f"process {p}{host.authority(p)}" for p in map(host.process, host.cgroup_pids(own) - known) if p}
         if files:
             seen |= {f"file {f}" for f in self.files()}
         return seen
