@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/system.h"
 
-#include <stdlib.h>
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/text/str.h"
+#include "base/memory/arena.h"
 #include "daemon/config.h"
 #include "init/system_main.h"
 
@@ -38,24 +37,25 @@ bool system_is_asked(void)
 }
 
 /* The memory of the arguments becomes the title of the process. */
-static char *system_keep(const char *word)
+static char *system_keep(struct arena *a, const char *word)
 {
-	char *kept = strdup(word);
+	char *kept = arena_strdup(a, word);
 
 	return kept ?: (char *)(uintptr_t) "";
 }
 
 int system_run(const struct daemon_options *options, int argc, char **argv)
 {
+	_cleanup_(arena_done) struct arena a = ARENA_INIT;
 	struct daemon_options kept = *options;
 	const char *words[SYSTEM_WORDS_MAX] = { "nacre", "daemon" };
 	struct system_start start = { .argv = words, .load = system_load, .userdata = &kept };
 
 	for (start.argc = 2; start.argc - 1 < (size_t)argc && start.argc < SYSTEM_WORDS_MAX - 1;
 	     start.argc++)
-		words[start.argc] = system_keep(argv[start.argc - 1]);
-	kept.config = system_keep(options->config);
-	kept.root = system_keep(options->root);
+		words[start.argc] = system_keep(&a, argv[start.argc - 1]);
+	kept.config = system_keep(&a, options->config);
+	kept.root = system_keep(&a, options->root);
 	start.root = kept.root;
 	return system_main(&start);
 }
