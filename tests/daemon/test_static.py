@@ -222,7 +222,7 @@ class Process(nacre_test.NodeTest):
     def test_no_environment(self):
         for pid in self.keepers.values():
             names = {v.split("=")[0] for v in host.read(f"/proc/{pid}/environ").split("\0") if "=" in v}
-            self.assertEqual(set(), names - {"ASAN_OPTIONS", "UBSAN_OPTIONS", "NACRE_SYSIO", "NACRE_FAILPOINT"})
+            self.assertEqual(set(), names - {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "NACRE_SYSIO", "NACRE_FAILPOINT"})
 
     def test_out_of_memory_comes_late(self):
         # Below zero needs CAP_SYS_RESOURCE, which a container on a builder may lack.
