@@ -18,6 +18,7 @@
  * containers of an earlier run left.
  */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -68,8 +69,12 @@ struct driver {
 	char **more;
 	nsec_t delay;
 	struct loop_timer timer;
+	unsigned looks;
 	struct pool_work barrier;
 };
+
+#define CANCEL_LOOK (20 * NSEC_PER_MSEC)
+#define CANCEL_LOOKS 3000
 
 static int driver_fail(struct driver *d, const struct error *err)
 {
@@ -212,6 +217,24 @@ static int run_pull(struct driver *d, char **args)
 	return d->result;
 }
 
+/* Ends when nothing of what was cancelled lies in staging any more, or after CANCEL_LOOKS. */
+static void cancel_look(struct driver *d, struct loop_timer *timer)
+{
+	int fd = sysio_openat(d->root_fd, "staging", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	size_t n = 0;
+
+	while (dir && (e = readdir(dir)))
+		n += !str_eq(e->d_name, ".") && !str_eq(e->d_name, "..");
+	if (dir)
+		(void)closedir(dir);
+	if (n == 0 || ++d->looks == CANCEL_LOOKS)
+		loop_quit(d->loop, 0);
+	else
+		loop_timer_set(timer, CANCEL_LOOK);
+}
+
 static void cancel_pull_later(struct loop_timer *timer)
 {
 	struct driver *d = container_of(timer, struct driver, timer);
@@ -226,10 +249,10 @@ static void cancel_pull_later(struct loop_timer *timer)
 		image_pull_cancel(TAKE_PTR(d->first));
 		if (--d->pending > 0)
 			return;
-		loop_timer_set(timer, 700 * NSEC_PER_MSEC);
+		loop_timer_set(timer, CANCEL_LOOK);
 		return;
 	}
-	loop_quit(d->loop, 0);
+	cancel_look(d, timer);
 }
 
 static int run_pull_cancel(struct driver *d, char **args)
@@ -253,10 +276,10 @@ static void cancel_later(struct loop_timer *timer)
 	if (d->import) {
 		image_import_cancel(d->import);
 		d->import = NULL;
-		loop_timer_set(timer, 1500 * NSEC_PER_MSEC);
+		loop_timer_set(timer, CANCEL_LOOK);
 		return;
 	}
-	loop_quit(d->loop, 0);
+	cancel_look(d, timer);
 }
 
 static int run_cancel(struct driver *d, char **args)
