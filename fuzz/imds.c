@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a pod says to its metadata service, and pages of it. */
+/* Requests of a pod to its metadata service, and the service's pages. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -339,7 +339,7 @@ static int tree_source_place(const struct stat *st, struct tree_entry *ret)
 	return 1;
 }
 
-/* What a number of nanoseconds cannot hold becomes the nearest that it can. */
+/* Nanoseconds since 1970. A time outside of their range becomes the nearest one inside. */
 static uint64_t tree_source_time(const struct timespec *t)
 {
 	if (t->tv_sec < 0)

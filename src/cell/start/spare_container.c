@@ -16,7 +16,7 @@
 #include "isolate/cgroup/cgroup.h"
 
 #define SPARE_CONTAINER_CELL_PREFIX "cell."
-/* What a keeper may add to the strings of a spec: PATH, HOME, HOSTNAME. */
+/* Strings that a keeper may add to those of a spec: PATH, HOME, HOSTNAME. */
 #define SPARE_CONTAINER_STRINGS_MORE 4
 #define SPARE_CONTAINER_BYTES_MORE (8 << 10)
 /* A cgroup can stay busy for an instant after its last process was reaped. */

@@ -77,7 +77,7 @@ void spare_container_done(struct spare_container *s);
 
 /* Whether a container can be one that waits ahead, if it is the first of its cell. */
 bool spare_container_fits(const struct cell_spec *cell, const struct container_spec *spec);
-/* Such a one was asked for, or another: what came last is what is made ready for. */
+/* The last request decides what the next one is prepared for: wanted, if such a container fits. */
 void spare_container_want(struct spare_container *s, bool wanted);
 /* Whether spare_container_make() would make one now. */
 bool spare_container_lacks(const struct spare_container *s);

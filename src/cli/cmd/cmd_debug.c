@@ -20,7 +20,7 @@
 
 #define METHOD_DEBUG "/nacre.v1.WorkloadService/Debug"
 
-/* What the command line says of it. */
+/* The request that the command line describes, with all that it points to. */
 struct debug_words {
 	Nacre__V1__DebugRequest request;
 	Aurae__Runtime__V0__Container spec;

@@ -199,7 +199,7 @@ static int pull_list_tags(struct client *client, struct pull_tags *t, const stru
 	return r;
 }
 
-/* One that fails does not keep the others: the exit status is that of the last that did. */
+/* Pulls all tags, also behind one that fails; the exit status is that of the last failure. */
 static int pull_all(struct client *client, struct pull *pull, const struct args *args,
 		    Nacre__V1__PullRequest *request)
 {
