@@ -22,6 +22,11 @@
 
 /* Containers of one turn of the thread. */
 #define NAMES_BATCH 64
+/* Between two batches that nobody waits for the thread rests so many times as long as one took, so
+ * that the start of a pod does not lose a processor to the files of all others; and at most for
+ * NAMES_REST_MOST, since a change is to be seen within a second. */
+#define NAMES_REST 9
+#define NAMES_REST_MOST (100 * NSEC_PER_MSEC)
 
 /* The block of one network, for all that are on it. */
 struct names_text {
@@ -46,6 +51,7 @@ struct names_job {
 	struct list texts; /* struct names_text */
 	struct names_target targets[NAMES_BATCH];
 	size_t n_targets;
+	nsec_t began; /* clock_mono() */
 	bool is_full; /* more of those that have not failed may be left */
 };
 
@@ -455,6 +461,7 @@ static void names_on_done(struct pool_work *work)
 {
 	struct names_job *j = container_of(work, struct names_job, work);
 	struct names *n = j->names;
+	nsec_t took = clock_mono() - j->began;
 	bool again = false, more = j->is_full;
 
 	n->job = NULL;
@@ -464,7 +471,7 @@ static void names_on_done(struct pool_work *work)
 		again = names_take(n, &j->targets[i]) || again;
 	(void)names_job_free(j);
 	if (more) {
-		names_set(n, 0);
+		names_set(n, list_empty(&n->waits) ? MIN(NAMES_REST * took, NAMES_REST_MOST) : 0);
 		return;
 	}
 	if (again)
@@ -491,6 +498,7 @@ static int names_begin(struct names *n)
 		return r;
 	}
 	n->job = j;
+	j->began = clock_mono();
 	list_for_each (wait, &n->waits, struct names_wait, link)
 		wait->begun = true;
 	pool_submit(n->pool, &j->work);
