@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -107,4 +108,28 @@ int control_init(struct control *c, struct loop *loop, int listen_fd, const stru
 		return -ENOMEM;
 	loop_fd_init(&c->listener, loop, listen_fd, LOOP_READ, control_accept);
 	return 0;
+}
+
+ssize_t control_receive(int socket_fd, uint8_t *packet, size_t size, int *ret_fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = packet, .iov_len = size };
+	struct msghdr h = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.bytes,
+			    .msg_controllen = sizeof(control.bytes) };
+	const struct cmsghdr *c;
+	ssize_t n = recvmsg(socket_fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*ret_fd = -1;
+	if (n < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&h);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+	return h.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
 }

@@ -3,6 +3,9 @@
 #define NACRE_GATE_CONTROL_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "base/log/error.h"
 #include "loop/loop.h"
@@ -40,5 +43,9 @@ int control_init(struct control *c, struct loop *loop, int listen_fd,
 		 const struct control_ops *ops);
 /* There is something to tell. */
 void control_kick(struct control *c);
+
+/* A packet from a daemon whose socketpair was inherited, with the descriptor that came with it; -1:
+ * none. Its length, 0 at the end, or a negative errno; -EMSGSIZE: it is larger. */
+ssize_t control_receive(int socket_fd, uint8_t *packet, size_t size, int *ret_fd);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/macros.h"
 #include "base/memory/buf.h"
 #include "base/memory/list.h"
+#include "gate/control.h"
 #include "gate/drop.h"
 #include "gate/pod_svid.h"
 #include "loop/loop.h"
@@ -365,30 +366,6 @@ static int metadata_take(struct metadata *m, const struct gatemsg *msg, int fd)
 	}
 }
 
-static ssize_t metadata_receive(uint8_t *packet, size_t size, int *ret_fd)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = packet, .iov_len = size };
-	struct msghdr h = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.bytes,
-			    .msg_controllen = sizeof(control.bytes) };
-	const struct cmsghdr *c;
-	ssize_t n = recvmsg(METADATA_FD_CONTROL, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	*ret_fd = -1;
-	if (n < 0)
-		return -errno;
-	c = CMSG_FIRSTHDR(&h);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
-	return h.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
-}
-
 /* What the daemon says that is none of this ends the process, which is started again. */
 static void metadata_on_control(struct loop_fd *source, unsigned events)
 {
@@ -396,7 +373,7 @@ static void metadata_on_control(struct loop_fd *source, unsigned events)
 	struct metadata *m = container_of(source, struct metadata, control);
 	struct gatemsg msg;
 	int fd;
-	ssize_t n = metadata_receive(packet, sizeof(packet), &fd);
+	ssize_t n = control_receive(METADATA_FD_CONTROL, packet, sizeof(packet), &fd);
 
 	(void)events;
 	if (n == -EAGAIN || n == -EINTR)

@@ -11,6 +11,7 @@
 #include "base/macros.h"
 #include "base/text/parse.h"
 #include "base/text/str.h"
+#include "gate/control.h"
 #include "gate/drop.h"
 #include "loop/loop.h"
 #include "rpc/server/server.h"
@@ -151,37 +152,13 @@ static int serve_take(struct serve *s, const struct gatemsg *m, int fd)
 	}
 }
 
-static ssize_t serve_receive(uint8_t *packet, size_t size, int *ret_fd)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = packet, .iov_len = size };
-	struct msghdr h = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.bytes,
-			    .msg_controllen = sizeof(control.bytes) };
-	const struct cmsghdr *c;
-	ssize_t n = recvmsg(SERVE_FD_CONTROL, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	*ret_fd = -1;
-	if (n < 0)
-		return -errno;
-	c = CMSG_FIRSTHDR(&h);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
-	return h.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
-}
-
 static void serve_on_control(struct loop_fd *source, unsigned events)
 {
 	static uint8_t packet[GATEMSG_SIZE_MAX];
 	struct serve *s = container_of(source, struct serve, control);
 	struct gatemsg m;
 	int fd;
-	ssize_t n = serve_receive(packet, sizeof(packet), &fd);
+	ssize_t n = control_receive(SERVE_FD_CONTROL, packet, sizeof(packet), &fd);
 
 	(void)events;
 	if (n == -EAGAIN || n == -EINTR)
