@@ -403,12 +403,20 @@ static int ca_rotate(const struct cli *cli, struct error *err)
 	if (!answer)
 		return err->code;
 	ca_tell_change(cli, &answer->certificate, answer->active_at, answer->retires_at);
-	identity_time(answer->retires_at, until, sizeof(until));
-	if (!cli->json)
+	if (cli->json)
+		return 0;
+	if (!answer->retires_at) {
 		(void)fprintf(stderr,
-			      "the authority before stays trusted until %s; who has its root alone "
-			      "needs the new one by then (nacre identity issue --force)\n",
-			      until);
+			      "the authority before had signed nothing that is valid still: "
+			      "it is not trusted any more\n");
+		return 0;
+	}
+	identity_time(answer->retires_at, until, sizeof(until));
+	(void)fprintf(
+		stderr,
+		"the authority before stays trusted until %s; who has its root alone needs the "
+		"new one by then (nacre identity issue --force)\n",
+		until);
 	return 0;
 }
 
