@@ -89,6 +89,9 @@ class Shared(steps.StepsTest):
         self.node.cli("stop", "-t", "0", "web")
         self.assertEqual(("running", pid), (self.inspect("two").state, self.inspect("two").containers[0].pid))
         until(lambda: self.sh("two", "ip link | grep -c eth0; true") == "0", what="the device is gone")
+        # What begins in it has its namespaces, whatever became of the other one.
+        self.node.cli("debug", "-d", "--image", "busybox", "two", "--", "sleep", "1000")
+        self.node.cli("restart", "-t", "0", "-c", "main", "two")
         self.node.cli("stop", "-t", "0", "two")
         done = self.node.cli("start", "two", check=False)
         self.assertIn("network: web is exited: only one that runs has namespaces to share", done.stderr)

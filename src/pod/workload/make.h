@@ -97,6 +97,7 @@ struct workload_spec {
 	const char *settings;      /* as those of a container */
 	struct restart_rule restart;
 	bool create_only; /* nothing of it is started: it is CREATED when its files are there */
+	bool runs;        /* it has its namespaces: net_of and uts_of are not looked at any more */
 	const char
 		*wish; /* the request, kept for a start again; NULL: it cannot be started again */
 	struct hosted_wish *machine; /* of a vm; workload_run() takes it over where it succeeds */

@@ -33,7 +33,8 @@ static const char *join_lack(const struct workload *w)
 	return NULL;
 }
 
-/* 0 and *ret NULL: one that is only created need not have it yet. */
+/* 0 and *ret NULL: one that is only created need not have it yet, and one that runs not any more.
+ */
 static int join_find(struct workloads *all, const char *word, const char *field,
 		     const struct workload_spec *spec, const struct workload **ret,
 		     struct error *err)
@@ -44,14 +45,14 @@ static int join_find(struct workloads *all, const char *word, const char *field,
 	if (!str_empty(name))
 		w = workloads_find(all, name) ?: workloads_find_id(all, name);
 	*ret = w;
-	if (!w && spec->create_only && !str_empty(name))
+	if (!w && (spec->create_only || spec->runs) && !str_empty(name))
 		return 0;
 	if (!w)
 		return error_field(err, ERROR_NOT_FOUND, field, "there is no pod \"%.80s\"", name);
 	lack = join_lack(w);
 	if (lack)
 		return error_field(err, ERROR_UNSUPPORTED, field, "%s %s", w->path, lack);
-	if (w->state != WORKLOAD_RUNNING && !spec->create_only)
+	if (w->state != WORKLOAD_RUNNING && !spec->create_only && !spec->runs)
 		return error_field(err, ERROR_PRECONDITION, field,
 				   "%s is %s: only one that runs has namespaces to share", w->path,
 				   workload_state_word(w->state));

@@ -566,7 +566,9 @@ int run_specify_again(const struct runtime_service *s, struct arena *a, const st
 	if (r < 0)
 		return r;
 	q.what.devices = devices;
-	*spec = (struct workload_spec){ .kind = w->kind, .name = name_last(w->path) };
+	*spec = (struct workload_spec){ .kind = w->kind,
+					.name = name_last(w->path),
+					.runs = w->state == WORKLOAD_RUNNING };
 	r = run_take_network(&q, spec, err);
 	return r < 0 ? r : run_specify(s, a, &q, spec, nic, err);
 }
@@ -722,7 +724,9 @@ int run_specify_debug(const struct runtime_service *s, struct arena *a,
 	list[0] = c;
 	q.what.containers = list;
 	q.what.n_containers = 1;
-	*spec = (struct workload_spec){ .kind = w->kind, .name = name_last(w->path) };
+	*spec = (struct workload_spec){ .kind = w->kind,
+					.name = name_last(w->path),
+					.runs = w->state == WORKLOAD_RUNNING };
 	if (r == 0)
 		r = run_take_network(&q, spec, err);
 	if (r == 0)

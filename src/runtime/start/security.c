@@ -518,7 +518,7 @@ static int pod_take_modes(struct workload_spec *to, const Aurae__Runtime__V0__Po
 	if (r == 0)
 		r = mode_take(from->ipc, "security.ipc", host, ARRAY_SIZE(host), &ipc, err);
 	/* Taken already. */
-	if (r == 0 && !to->uts_of && !(to->create_only && pod_join_is(from->uts)))
+	if (r == 0 && !to->uts_of && !((to->create_only || to->runs) && pod_join_is(from->uts)))
 		r = mode_take(from->uts, "security.uts", host, ARRAY_SIZE(host), &uts, err);
 	if (r == 0)
 		r = security_take_users(to, from->userns, "security.userns", err);
